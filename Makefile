@@ -42,7 +42,7 @@ format: .venv/.stamp-lint ## let ruff repair what it can
 	$(PY) -m ruff format .
 
 # A script of benchmarks/ that reads data takes --data FOLDER and runs only when GRAMIAN_DATA names one.
-# Files without a __main__ section are helpers.
+# Files without a __main__ section are imported by the others.
 bench: .venv/.stamp-bench ## benchmarks; GRAMIAN_DATA=folder adds those that read data
 	@set -e; for script in benchmarks/*.py; do \
 	  grep -q '__main__' "$$script" 2>/dev/null || continue; \
