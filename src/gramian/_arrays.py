@@ -1,0 +1,87 @@
+"""Small helpers that keep the code neutral between array libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import device as device_of
+
+# An array of any library that follows the array API standard, or a SciPy sparse array where a
+# docstring says so. Static types cannot express "same library in, same library out".
+Array = Any
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array namespace shared by the arrays; NumPy for sparse ones."""
+    dense = [a for a in arrays if a is not None and not sp.issparse(a)]
+    if not dense:
+        return array_api_compat.array_namespace(np.empty(0))
+    return array_api_compat.array_namespace(*dense)
+
+
+def is_numpy(array: Array) -> bool:
+    """Whether Numba and BLAS may be used on the array directly."""
+    return isinstance(array, np.ndarray)
+
+
+def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
+    """Return ``values`` as an array of the library, device and (by default) dtype of ``like``."""
+    xp = namespace(like)
+    dtype = like.dtype if dtype is None else dtype
+    if sp.issparse(like):
+        return np.asarray(values, dtype=dtype)
+    if array_api_compat.is_array_api_obj(values) and not isinstance(values, np.generic):
+        source = namespace(values)
+        if source is not xp:
+            values = to_numpy(values)
+    return xp.asarray(values, dtype=dtype, device=device_of(like))
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Copy an array of any library to NumPy."""
+    if isinstance(array, np.ndarray):
+        return array
+    if array_api_compat.is_torch_array(array):
+        return array.detach().cpu().numpy()
+    try:
+        return np.from_dlpack(array)
+    except (AttributeError, TypeError, BufferError, RuntimeError):
+        return np.asarray(array)
+
+
+def inner(x: Array, y: Array) -> Array:
+    """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
+    xp = namespace(x, y)
+    return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
+
+
+def column(weights: Array | None, like: Array) -> Array | None:
+    """Shape weights ``(n,)`` or ``(n, q)`` so that they broadcast against ``(n, C)`` or ``(n, C, q)``."""
+    if weights is None:
+        return None
+    xp = namespace(weights)
+    if weights.ndim == 1:
+        return xp.reshape(weights, (-1,) + (1,) * (like.ndim - 1))
+    return weights[:, None, :]
+
+
+def total(values: Array, weights: Array | None) -> Array:
+    """Sum of weights × values over axes 0 and 1 in float64."""
+    xp = namespace(values)
+    if weights is not None:
+        values = values * column(weights, values)
+    return xp.sum(values, axis=(0, 1), dtype=xp.float64)
+
+
+def row_blocks(n_rows: int, bytes_per_row: int, block_bytes: int) -> list[slice]:
+    """Cut ``n_rows`` rows into blocks of at most ``block_bytes`` (and at least one row)."""
+    size = max(1, min(n_rows, block_bytes // max(1, bytes_per_row)))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def itemsize(array: Array) -> int:
+    """Bytes of one entry; array libraries do not agree on how to ask."""
+    return 4 if "float32" in str(array.dtype) else 8

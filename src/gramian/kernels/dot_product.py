@@ -1,0 +1,136 @@
+"""Kernels of the inner product x·z: linear and polynomial. Dense or sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, namespace
+from gramian.kernels.base import (
+    DEFAULT_BOUNDS,
+    Kernel,
+    check_bounds,
+    check_positive,
+    data_scale,
+    float_sum,
+)
+
+
+class Linear(Kernel):
+    """``k(x, z) = x · z``.
+
+    Has no parameter of its own; ``10.0 * Linear()`` has a variance and ``Linear() + Constant(1.0)`` an
+    offset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return dot_products(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        return squared_norms(X)
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        return np.empty(0)
+
+
+class Polynomial(Kernel):
+    """``k(x, z) = (gamma · x·z + coef0) ** degree``.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    gamma : float or "scale", default=1.0
+        ``"scale"`` takes ``1 / (n_features · Var(X))`` from the training data.
+    coef0 : float, default=1.0
+        Not negative. A value of 0 stays 0 when parameters are learned.
+    gamma_bounds, coef0_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Polynomial
+    >>> Polynomial(degree=2)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
+
+    _parameters = ("gamma", "coef0")
+
+    def __init__(
+        self,
+        degree: int = 3,
+        gamma: float | str = 1.0,
+        coef0: float = 1.0,
+        gamma_bounds: Any = DEFAULT_BOUNDS,
+        coef0_bounds: Any = DEFAULT_BOUNDS,
+    ):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.gamma_bounds = gamma_bounds
+        self.coef0_bounds = coef0_bounds
+        self._validate()
+
+    def _validate(self) -> None:
+        if isinstance(self.gamma, str):
+            if self.gamma != "scale":
+                raise ValueError(
+                    f'Polynomial(gamma=...) must be a number or "scale", got {self.gamma!r}.'
+                )
+        else:
+            check_positive("Polynomial(gamma=...)", self.gamma)
+        if self.coef0 != 0:
+            check_positive("Polynomial(coef0=...)", self.coef0)
+        if int(self.degree) != self.degree or self.degree < 1:
+            raise ValueError(
+                f"Polynomial(degree=...) must be a whole number >= 1, got {self.degree!r}."
+            )
+        check_bounds("Polynomial(gamma_bounds=...)", self.gamma_bounds)
+        check_bounds("Polynomial(coef0_bounds=...)", self.coef0_bounds)
+
+    def _free(self) -> list[str]:
+        return [name for name in super()._free() if name != "coef0" or self.coef0 != 0]
+
+    def _shown_parameters(self) -> tuple[str, ...]:
+        return ("degree", *self._parameters)
+
+    def resolve(self, X: Array) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        params = self.get_params(deep=False) | {"gamma": 1.0 / data_scale(X)}
+        return Polynomial(**params)
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return (self._number("gamma") * dot_products(X, Z) + self.coef0) ** self.degree
+
+    def diag(self, X: Array) -> Array:
+        return (self._number("gamma") * squared_norms(X) + self.coef0) ** self.degree
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        products = self._number("gamma") * dot_products(X, Z)
+        slope = G * (self.degree * (products + self.coef0) ** (self.degree - 1))
+        gradient = {"gamma": float_sum(slope * products), "coef0": self.coef0 * float_sum(slope)}
+        return np.array([gradient[name] for name in self._free()])
+
+
+def dot_products(X: Array, Z: Array) -> Array:
+    """All inner products ``x_i · z_j`` as a dense array of shape (n, m)."""
+    products = X @ Z.T
+    return products.toarray() if hasattr(products, "toarray") else products
+
+
+def squared_norms(X: Array) -> Array:
+    """``‖x_i‖²`` as an array of shape (n,)."""
+    if hasattr(X, "toarray"):
+        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+    return namespace(X).sum(X * X, axis=1)

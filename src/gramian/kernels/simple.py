@@ -1,0 +1,134 @@
+"""Kernels that do not look at the features: constant, white noise, precomputed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, device_of, namespace
+from gramian.kernels.base import DEFAULT_BOUNDS, Kernel, float_sum
+
+
+class Constant(Kernel):
+    """The same value for every pair; scales other kernels: ``10.0 * RBF(2.0)``.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The value, a variance when it multiplies a correlation kernel.
+    value_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Constant
+    >>> Constant(3.0)(np.zeros((2, 1)))
+    array([[3., 3.],
+           [3., 3.]])
+    """
+
+    _parameters = ("value",)
+
+    def __init__(self, value: float = 1.0, value_bounds: Any = DEFAULT_BOUNDS):
+        self.value = value
+        self.value_bounds = value_bounds
+        self._validate()
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return _filled(X, (X.shape[0], Z.shape[0]), self.value)
+
+    def diag(self, X: Array) -> Array:
+        return _filled(X, (X.shape[0],), self.value)
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        return np.full(len(self._free()), self.value * float_sum(G))
+
+
+class White(Kernel):
+    """Independent noise of each example: ``noise`` where x and z are the same example, else 0.
+
+    Two different rows with equal features are different examples, so ``White()(X, X.copy())`` is zero
+    and ``White()(X)`` is diagonal. Predictions never contain it.
+
+    Parameters
+    ----------
+    noise : float, default=1.0
+        Variance of the noise.
+    noise_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import White
+    >>> White(0.5)(np.zeros((2, 1)))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    _parameters = ("noise",)
+
+    def __init__(self, noise: float = 1.0, noise_bounds: Any = DEFAULT_BOUNDS):
+        self.noise = noise
+        self.noise_bounds = noise_bounds
+        self._validate()
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        shape = (X.shape[0], Z.shape[0])
+        return _filled(X, shape, 0.0) if offset is None else self.noise * _eye(X, shape, offset)
+
+    def diag(self, X: Array) -> Array:
+        return _filled(X, (X.shape[0],), self.noise)
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        trace = 0.0 if offset is None else float_sum(G * _eye(X, G.shape, offset))
+        return np.full(len(self._free()), self.noise * trace)
+
+
+class Precomputed(Kernel):
+    """X already holds kernel values: train × train in ``fit``, new × train in ``predict``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Precomputed
+    >>> Precomputed()(np.eye(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return X.toarray() if hasattr(X, "toarray") else X
+
+    def diag(self, X: Array) -> Array:
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(f"X must be square to have a diagonal, got shape {X.shape}.")
+        if hasattr(X, "diagonal") and hasattr(X, "toarray"):
+            return X.diagonal()
+        return namespace(X).linalg.diagonal(X)
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        return np.empty(0)
+
+    @property
+    def is_precomputed(self) -> bool:
+        return True
+
+
+def _filled(X: Array, shape: tuple[int, ...], value: float) -> Array:
+    xp = namespace(X)
+    return xp.full(shape, float(value), **_like(X))
+
+
+def _eye(X: Array, shape: tuple[int, ...], offset: int) -> Array:
+    xp = namespace(X)
+    return xp.eye(shape[0], shape[1], k=offset, **_like(X))
+
+
+def _like(X: Array) -> dict[str, Any]:
+    return (
+        {"dtype": X.dtype} if hasattr(X, "toarray") else {"dtype": X.dtype, "device": device_of(X)}
+    )

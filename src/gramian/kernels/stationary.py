@@ -1,0 +1,295 @@
+"""Kernels of the scaled distance: RBF, Matérn, rational quadratic. Isotropic or ARD, dense or sparse.
+
+Each is a profile of ``D = Σ_k (x_k − z_k)² / ℓ_k²``. With ``H = −2 dk/dD`` the derivative for a log length scale
+is ``dk/dlog ℓ_k = H (x_k − z_k)² / ℓ_k²``, so one weighted sum serves all length scales:
+
+    Σ_ij G_ij H_ij (x_ik − z_jk)² = Σ_i r_i x_ik² + Σ_j c_j z_jk² − 2 Σ_i x_ik ((G∘H) Z)_ik
+
+with r and c the row and column sums of G∘H: O(n m d), like the evaluation itself.
+
+Distances come from one matrix product, ``‖x‖² + ‖z‖² − 2 x·z`` on centred data (cancellation grows with
+the distance from the origin). Sparse data are not centred.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gramian._arrays import Array, asarray_like, device_of, namespace
+from gramian.kernels.base import (
+    DEFAULT_BOUNDS,
+    Kernel,
+    as_vector,
+    check_bounds,
+    check_positive,
+    data_scale,
+    float_sum,
+)
+from gramian.kernels.dot_product import dot_products, squared_norms
+
+
+class _Stationary(Kernel):
+    """A profile of the scaled squared distance."""
+
+    _parameters = ("length_scale",)
+    length_scale: Any
+    length_scale_bounds: Any
+
+    @abstractmethod
+    def _profile(self, D: Array) -> Array:
+        """k as a function of the scaled squared distance."""
+
+    @abstractmethod
+    def _slope(self, D: Array) -> Array:
+        """−2 dk/dD."""
+
+    def _extra_vjp(self, D: Array, G: Array) -> dict[str, float]:
+        """Gradients of parameters other than the length scale."""
+        return {}
+
+    def _validate(self) -> None:
+        name = type(self).__name__
+        if isinstance(self.length_scale, str):
+            if self.length_scale != "scale":
+                raise ValueError(
+                    f'{name}(length_scale=...) must be positive numbers or "scale", '
+                    f"got {self.length_scale!r}."
+                )
+        else:
+            check_positive(f"{name}(length_scale=...)", self.length_scale)
+        check_bounds(f"{name}(length_scale_bounds=...)", self.length_scale_bounds)
+
+    def resolve(self, X: Array) -> Kernel:
+        if isinstance(self.length_scale, str):
+            # the RBF with gamma = 1 / data_scale, as SVC(gamma="scale")
+            value = float(np.sqrt(data_scale(X) / 2))
+            return type(self)(**(self.get_params(deep=False) | {"length_scale": value}))
+        self._check_features(X)
+        return self
+
+    def _check_features(self, X: Array) -> None:
+        scale = self._number("length_scale")
+        if np.ndim(scale) and np.size(scale) != X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__}(length_scale=...) has {np.size(scale)} entries, but X has "
+                f"{X.shape[1]} features. Give one number, or one for each feature."
+            )
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return self._profile(self._distances(X, Z))
+
+    def _distances(self, X: Array, Z: Array) -> Array:
+        self._check_features(X)
+        return squared_distances(*scaled(X, Z, self._number("length_scale")))
+
+    def diag(self, X: Array) -> Array:
+        if sp.issparse(X):
+            return np.ones(X.shape[0], dtype=X.dtype)
+        return namespace(X).ones(X.shape[0], dtype=X.dtype, device=device_of(X))
+
+    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
+        scale = self._number("length_scale")
+        self._check_features(X)
+        Xs, Zs = scaled(X, Z, scale)
+        D = squared_distances(Xs, Zs)
+        gradient: dict[str, Any] = self._extra_vjp(D, G)
+        if "length_scale" in self._free():
+            H = G * self._slope(D)
+            ard = np.ndim(scale) > 0
+            gradient["length_scale"] = _per_feature(Xs, Zs, H) if ard else float_sum(H * D)
+        values = [np.atleast_1d(gradient[name]) for name in self._free()]
+        return np.concatenate(values) if values else np.empty(0)
+
+
+class RBF(_Stationary):
+    """Squared exponential kernel ``exp(−Σ_k (x_k − z_k)² / (2 ℓ_k²))``.
+
+    Parameters
+    ----------
+    length_scale : float, array of shape (n_features,) or "scale", default=1.0
+        One number (isotropic), one for each feature (ARD), or ``"scale"``: taken from the training data so
+        that the kernel equals ``SVC(gamma="scale")``'s.
+    length_scale_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> kernel = RBF(length_scale=2.0)
+    >>> kernel(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    >>> kernel.theta.round(4)
+    array([0.6931])
+    """
+
+    def __init__(self, length_scale: Any = 1.0, length_scale_bounds: Any = DEFAULT_BOUNDS):
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+        self._validate()
+
+    def _profile(self, D: Array) -> Array:
+        return namespace(D).exp(-0.5 * D)
+
+    _slope = _profile
+
+
+class Matern(_Stationary):
+    """Matérn kernel with smoothness 1/2, 3/2 or 5/2.
+
+    Parameters
+    ----------
+    length_scale : float, array of shape (n_features,) or "scale", default=1.0
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Functions drawn from the prior are ``nu − 1/2`` times differentiable.
+    length_scale_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Matern
+    >>> Matern(length_scale=2.0, nu=0.5)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    def __init__(
+        self, length_scale: Any = 1.0, nu: float = 1.5, length_scale_bounds: Any = DEFAULT_BOUNDS
+    ):
+        self.length_scale = length_scale
+        self.nu = nu
+        self.length_scale_bounds = length_scale_bounds
+        self._validate()
+
+    def _validate(self) -> None:
+        super()._validate()
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"Matern(nu=...) must be 0.5, 1.5 or 2.5, got {self.nu!r}.")
+
+    def _shown_parameters(self) -> tuple[str, ...]:
+        return ("length_scale", "nu")
+
+    def _distances(self, X: Array, Z: Array) -> Array:
+        # The square root magnifies the rounding error of tiny distances: below the noise it is zero.
+        self._check_features(X)
+        Xs, Zs = scaled(X, Z, self._number("length_scale"))
+        return _without_noise(squared_distances(Xs, Zs), Xs, Zs)
+
+    def _profile(self, D: Array) -> Array:
+        xp = namespace(D)
+        s = xp.sqrt(2 * self.nu * D)
+        decay = xp.exp(-s)
+        if self.nu == 0.5:
+            return decay
+        return (1 + s) * decay if self.nu == 1.5 else (1 + s + s * s / 3) * decay
+
+    def _slope(self, D: Array) -> Array:
+        xp = namespace(D)
+        s = xp.sqrt(2 * self.nu * D)
+        decay = xp.exp(-s)
+        if self.nu == 0.5:
+            # infinite at distance zero, where it multiplies a difference of zero
+            return xp.where(s > 0, decay / xp.where(s > 0, s, xp.ones_like(s)), xp.zeros_like(s))
+        return 3 * decay if self.nu == 1.5 else (5 / 3) * (1 + s) * decay
+
+
+class RationalQuadratic(_Stationary):
+    """Rational quadratic kernel ``(1 + D / (2 alpha)) ** −alpha``, a scale mixture of RBF kernels.
+
+    Parameters
+    ----------
+    length_scale : float, array of shape (n_features,) or "scale", default=1.0
+    alpha : float, default=1.0
+        The larger, the closer to the RBF kernel.
+    length_scale_bounds, alpha_bounds : pair of float or "fixed", default=(1e-5, 1e5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RationalQuadratic
+    >>> RationalQuadratic(2.0, alpha=0.5)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.7071],
+           [0.7071, 1.    ]])
+    """
+
+    _parameters = ("length_scale", "alpha")
+
+    def __init__(
+        self,
+        length_scale: Any = 1.0,
+        alpha: float = 1.0,
+        length_scale_bounds: Any = DEFAULT_BOUNDS,
+        alpha_bounds: Any = DEFAULT_BOUNDS,
+    ):
+        self.length_scale = length_scale
+        self.alpha = alpha
+        self.length_scale_bounds = length_scale_bounds
+        self.alpha_bounds = alpha_bounds
+        self._validate()
+
+    def _validate(self) -> None:
+        super()._validate()
+        check_positive("RationalQuadratic(alpha=...)", self.alpha)
+        check_bounds("RationalQuadratic(alpha_bounds=...)", self.alpha_bounds)
+
+    def _profile(self, D: Array) -> Array:
+        return (1 + D / (2 * self.alpha)) ** (-self.alpha)
+
+    def _slope(self, D: Array) -> Array:
+        return (1 + D / (2 * self.alpha)) ** (-self.alpha - 1)
+
+    def _extra_vjp(self, D: Array, G: Array) -> dict[str, float]:
+        xp = namespace(D)
+        base = 1 + D / (2 * self.alpha)
+        slope = base ** (-self.alpha) * (D / (2 * base) - self.alpha * xp.log(base))
+        return {"alpha": float_sum(G * slope)}
+
+
+# --- distances --------------------------------------------------------------------------------
+
+
+def scaled(X: Array, Z: Array, length_scale: Any) -> tuple[Array, Array]:
+    """Divide by the length scales; dense data are centred on Z as well."""
+    if sp.issparse(X):
+        inverse = 1.0 / np.asarray(length_scale, dtype=X.dtype)
+        if inverse.ndim == 0:
+            return X * inverse, Z * inverse
+        diagonal = sp.diags_array(inverse).astype(X.dtype)
+        return (X @ diagonal).tocsr(), (Z @ diagonal).tocsr()
+    xp = namespace(X, Z)
+    inverse = asarray_like(1.0 / np.asarray(length_scale, dtype=float), X)
+    centre = xp.mean(Z, axis=0, keepdims=True) if Z.shape[0] else 0
+    return (X - centre) * inverse, (Z - centre) * inverse
+
+
+def squared_distances(Xs: Array, Zs: Array) -> Array:
+    """``‖x_i − z_j‖²`` by one matrix product, clipped at zero."""
+    D = dot_products(Xs, Zs)
+    D *= -2
+    D += squared_norms(Xs)[:, None]
+    D += squared_norms(Zs)[None, :]
+    xp = namespace(D)
+    return xp.clip(D, min=0)
+
+
+def _without_noise(D: Array, Xs: Array, Zs: Array) -> Array:
+    xp = namespace(D)
+    size = squared_norms(Xs)[:, None] + squared_norms(Zs)[None, :]
+    return xp.where(D > 8 * float(xp.finfo(D.dtype).eps) * size, D, xp.zeros_like(D))
+
+
+def _per_feature(Xs: Array, Zs: Array, H: Array) -> np.ndarray:
+    """Σ_ij H_ij (x_ik − z_jk)² for every feature k."""
+    xp = namespace(H)
+    rows, columns = xp.sum(H, axis=1), xp.sum(H, axis=0)
+    if sp.issparse(Xs):
+        cross = Xs.multiply(sp.csr_array(H @ Zs)).sum(axis=0)
+        squares = rows @ Xs.multiply(Xs) + columns @ Zs.multiply(Zs)
+        return np.asarray(squares - 2 * cross, dtype=float).reshape(-1)
+    cross = xp.sum(Xs * (H @ Zs), axis=0, dtype=xp.float64)
+    squares = rows @ (Xs * Xs) + columns @ (Zs * Zs)
+    return as_vector(xp.astype(squares, xp.float64) - 2 * cross)

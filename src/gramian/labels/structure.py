@@ -1,0 +1,168 @@
+"""Label Gram matrices S: what is known beforehand about how the C outputs are related.
+
+A structure multiplies from the right, ``B S`` along axis 1 of ``(n, C)`` and ``(n, C, q)`` arrays, and never has to
+exist as a matrix. S is symmetric and positive semi-definite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, asarray_like, namespace
+from gramian.kernels.base import as_vector, float_sum
+
+
+class LabelStructure(ABC):
+    """Base class of label Gram matrices."""
+
+    @abstractmethod
+    def mix(self, B: Array) -> Array:
+        """Return ``B S`` along axis 1."""
+
+    @abstractmethod
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        """Return the diagonal of S as an array of shape (n_outputs,)."""
+
+    @property
+    def theta(self) -> np.ndarray:
+        """Log-parameters of the structure."""
+        return np.empty(0)
+
+    def clone_with_theta(self, theta: np.ndarray) -> LabelStructure:
+        """Return a copy with other log-parameters."""
+        return self
+
+    def vjp(self, E: Array, G: Array) -> np.ndarray:
+        """Return the gradient of ``⟨E, G S⟩`` in ``theta``."""
+        return np.empty(0)
+
+
+class Identity(LabelStructure):
+    """Unrelated outputs: S = I."""
+
+    def mix(self, B: Array) -> Array:
+        return B
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        return np.ones(n_outputs)
+
+
+class Scalar(LabelStructure):
+    """One variance for all outputs: S = v I.
+
+    Parameters
+    ----------
+    variance : float
+    """
+
+    def __init__(self, variance: float):
+        self.variance = float(_checked_variances("variance", variance, ndim=0))
+
+    def mix(self, B: Array) -> Array:
+        return B * self.variance
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        return np.full(n_outputs, self.variance)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.log([self.variance])
+
+    def clone_with_theta(self, theta: np.ndarray) -> Scalar:
+        return Scalar(float(np.exp(theta[0])))
+
+    def vjp(self, E: Array, G: Array) -> np.ndarray:
+        return np.array([self.variance * float_sum(E * G)])
+
+
+class Diagonal(LabelStructure):
+    """One variance for each output: S = diag(v).
+
+    Parameters
+    ----------
+    variances : array of shape (n_outputs,)
+    """
+
+    def __init__(self, variances: Any):
+        self.variances = _checked_variances("variances", variances, ndim=1)
+
+    def mix(self, B: Array) -> Array:
+        _check_outputs(B, self.variances.size)
+        return B * _across(asarray_like(self.variances, B), B)
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        return self.variances
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.log(self.variances)
+
+    def clone_with_theta(self, theta: np.ndarray) -> Diagonal:
+        return Diagonal(np.exp(theta))
+
+    def vjp(self, E: Array, G: Array) -> np.ndarray:
+        xp = namespace(E, G)
+        axes = (0, *range(2, E.ndim))
+        return self.variances * as_vector(xp.sum(E * G, axis=axes, dtype=xp.float64))
+
+
+class DenseStructure(LabelStructure):
+    """Any symmetric positive semi-definite S, stored.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_outputs, n_outputs)
+    """
+
+    def __init__(self, matrix: Any):
+        matrix = np.asarray(matrix, dtype=float)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"matrix must be square, got shape {matrix.shape}.")
+        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10 * np.abs(matrix).max(initial=0)):
+            raise ValueError(
+                "matrix must be symmetric; pass (S + S.T) / 2 if it is so up to rounding."
+            )
+        smallest = np.linalg.eigvalsh(matrix)[0]
+        if smallest < -1e-8 * np.abs(matrix).max(initial=1e-300):
+            raise ValueError(
+                f"matrix must be positive semi-definite; its smallest eigenvalue is {smallest:.3g}. "
+                "Clip the negative eigenvalues or add a multiple of the identity."
+            )
+        self.matrix = matrix
+
+    def mix(self, B: Array) -> Array:
+        _check_outputs(B, self.matrix.shape[0])
+        xp = namespace(B)
+        S = asarray_like(self.matrix, B)
+        return B @ S if B.ndim == 2 else xp.matmul(S, B)  # S is symmetric
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        return np.diagonal(self.matrix)
+
+
+def _across(values: Array, like: Array) -> Array:
+    """Shape (C,) values so that they broadcast along axis 1."""
+    return namespace(values).reshape(values, (1, -1) + (1,) * (like.ndim - 2))
+
+
+def _check_outputs(B: Array, n_outputs: int) -> None:
+    if B.shape[1] != n_outputs:
+        raise ValueError(
+            f"The label structure has {n_outputs} outputs, but the array has {B.shape[1]}."
+        )
+
+
+def _checked_variances(name: str, values: Any, ndim: int) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if (
+        array.ndim != ndim
+        or array.size == 0
+        or not np.all(np.isfinite(array))
+        or np.any(array <= 0)
+    ):
+        kind = "a positive number" if ndim == 0 else "a vector of positive numbers"
+        raise ValueError(f"{name} must be {kind}, got {values!r}.")
+    return array

@@ -1,0 +1,90 @@
+"""What a loss is: value, gradient and curvature in the latent values U.
+
+Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and multiply the loss of an example. Values are summed
+over examples and outputs, one for each trailing column, in float64.
+
+The curvature of every loss here is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its weight), or just D when outputs
+are not coupled. W is positive semi-definite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from gramian._arrays import Array, column, namespace
+
+
+class Curvature(ABC):
+    """The Hessian W of a loss in U, as something to multiply with."""
+
+    diagonal: Array  # D, of the shape of U
+    coupled: bool  # whether the rank-one term is there
+
+    @abstractmethod
+    def apply(self, V: Array) -> Array:
+        """Return ``W V``."""
+
+
+class DiagonalCurvature(Curvature):
+    """W = D: outputs are not coupled by the loss."""
+
+    coupled = False
+
+    def __init__(self, diagonal: Array):
+        self.diagonal = diagonal
+
+    def apply(self, V: Array) -> Array:
+        return self.diagonal * V
+
+
+class SoftmaxCurvature(Curvature):
+    """W = w (diag π − π πᵀ) within each example.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, C) or (n, C, q)
+    weights : array of shape (n,) or (n, q), or None
+    """
+
+    coupled = True
+
+    def __init__(self, probabilities: Array, weights: Array | None):
+        self.probabilities = probabilities
+        self.diagonal = weighted(probabilities, weights)
+
+    def apply(self, V: Array) -> Array:
+        xp = namespace(V)
+        mean = xp.sum(self.probabilities * V, axis=1, keepdims=True)
+        return self.diagonal * (V - mean)
+
+
+class Loss(ABC):
+    """Base class of losses: convex and differentiable in U."""
+
+    quadratic = False  # whether one exact Newton step minimises it
+
+    @abstractmethod
+    def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        """Return the weighted sum of losses over examples and outputs, shape () or (q,)."""
+
+    @abstractmethod
+    def gradient(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        """Return the gradient in U, of the shape of U."""
+
+    @abstractmethod
+    def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> Curvature:
+        """Return the Hessian in U."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__name__)
+
+
+def weighted(values: Array, weights: Array | None) -> Array:
+    """Multiply by the weights of the examples."""
+    return values if weights is None else values * column(weights, values)

@@ -1,0 +1,47 @@
+"""Softmax (multinomial logistic) loss ``log Σ_c exp(u_c) − Σ_c y_c u_c`` (Seeger eq. 1).
+
+Rows of Y are probability vectors: one-hot for known classes, anything in the simplex for soft targets. Gradient ``π − y``, curvature
+``diag π − π πᵀ``.
+"""
+
+from __future__ import annotations
+
+from gramian._arrays import Array, namespace, total
+from gramian.losses.base import Loss, SoftmaxCurvature, weighted
+
+
+class Softmax(Loss):
+    """``log Σ_c exp(u_c) − Σ_c y_c u_c``; rows of Y sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import Softmax
+    >>> round(float(Softmax().value(np.zeros((1, 4)), np.array([[0.0, 1.0, 0.0, 0.0]]))), 4)
+    1.3863
+    """
+
+    def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        xp = namespace(U)
+        rows = log_sum_exp(U) - xp.sum(Y * U, axis=1, keepdims=True)
+        return total(rows, weights)
+
+    def gradient(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        return weighted(softmax(U) - Y, weights)
+
+    def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> SoftmaxCurvature:
+        return SoftmaxCurvature(softmax(U), weights)
+
+
+def softmax(U: Array) -> Array:
+    """Probabilities along axis 1."""
+    xp = namespace(U)
+    shifted = xp.exp(U - xp.max(U, axis=1, keepdims=True))
+    return shifted / xp.sum(shifted, axis=1, keepdims=True)
+
+
+def log_sum_exp(U: Array) -> Array:
+    """``log Σ_c exp(u_c)`` along axis 1, which is kept."""
+    xp = namespace(U)
+    highest = xp.max(U, axis=1, keepdims=True)
+    return highest + xp.log(xp.sum(xp.exp(U - highest), axis=1, keepdims=True))

@@ -1,0 +1,26 @@
+"""The Gram operator 𝒦 as something to multiply with."""
+
+from gramian.operators.base import InputOperator, Operator
+from gramian.operators.choose import OperatorRecord, choose_operator, cross_operator
+from gramian.operators.dense import Dense
+from gramian.operators.intercept import Intercept
+from gramian.operators.label_mixed import LabelMixed
+from gramian.operators.linear import LinearFeatures
+from gramian.operators.masked import Masked
+from gramian.operators.separate import Separate
+from gramian.operators.streamed import Streamed
+
+__all__ = [
+    "Dense",
+    "InputOperator",
+    "Intercept",
+    "LabelMixed",
+    "LinearFeatures",
+    "Masked",
+    "Operator",
+    "OperatorRecord",
+    "Separate",
+    "Streamed",
+    "choose_operator",
+    "cross_operator",
+]

@@ -1,0 +1,106 @@
+"""What an operator is: something to multiply with.
+
+`Operator` is the Gram operator 𝒦 on ``(n, C)`` and ``(n, C, q)`` arrays. `InputOperator` is one Gram matrix M on the
+input side; it multiplies the first axis whatever follows, so all right-hand sides go through in one pass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, namespace
+
+
+class Operator(ABC):
+    """A linear map on arrays whose first axis is the examples."""
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    @abstractmethod
+    def __matmul__(self, B: Array) -> Array:
+        """Multiply; B has shape (n, ...)."""
+
+    @abstractmethod
+    def diagonal(self, n_outputs: int = 1) -> Array:
+        """Return the diagonal of the operator as an array of shape (n, n_outputs)."""
+
+    @abstractmethod
+    def cross(self, X_new: Array) -> Operator:
+        """Return the rectangular operator from the training examples to new ones."""
+
+    @abstractmethod
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        """Return the gradient of ``⟨E, 𝒦 F⟩`` in ``theta``."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> np.ndarray:
+        """Log-parameters of everything inside."""
+
+    @abstractmethod
+    def clone_with_theta(self, theta: np.ndarray) -> Operator:
+        """Return a copy with other log-parameters."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept by the operator beyond the training data."""
+        return 0
+
+    def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
+        """Return dense matrices with the outputs each one serves; only if outputs are not mixed."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no block-diagonal dense form, which solver='exact' needs. "
+            "Use solver='newton'."
+        )
+
+
+class InputOperator(Operator):
+    """One Gram matrix on the input side. A subclass implements `_matmul` for two-dimensional B."""
+
+    @abstractmethod
+    def _matmul(self, B: Array) -> Array:
+        """Multiply an array of shape (m, k)."""
+
+    @abstractmethod
+    def to_dense(self) -> Array:
+        """Return the matrix itself; for small problems and tests."""
+
+    def __matmul__(self, B: Array) -> Array:
+        if B.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} of shape {self.shape} cannot multiply an array of shape {B.shape}."
+            )
+        xp = namespace(B)
+        flat = xp.reshape(B, (B.shape[0], -1)) if B.ndim != 2 else B
+        out = self._matmul(flat)
+        return xp.reshape(out, (self.shape[0], *B.shape[1:])) if B.ndim != 2 else out
+
+    def diagonal(self, n_outputs: int = 1) -> Array:
+        values = self._diagonal()
+        xp = namespace(values)
+        return xp.broadcast_to(values[:, None], (values.shape[0], n_outputs))
+
+    @abstractmethod
+    def _diagonal(self) -> Array:
+        """Diagonal of the matrix, shape (n,)."""
+
+    def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
+        return [(self.to_dense(), list(range(n_outputs)))]
+
+
+def split_theta(theta: np.ndarray, parts: list[Any]) -> list[np.ndarray]:
+    """Cut a vector of log-parameters into one piece for each part."""
+    sizes = [part.theta.size for part in parts]
+    theta = np.asarray(theta, dtype=float)
+    if theta.shape != (sum(sizes),):
+        raise ValueError(f"theta must have shape ({sum(sizes)},), got {theta.shape}.")
+    return np.split(theta, np.cumsum(sizes)[:-1])
+
+
+def join(pieces: list[np.ndarray]) -> np.ndarray:
+    """Concatenate vectors; an empty list gives an empty vector."""
+    return np.concatenate(pieces) if pieces else np.empty(0)

@@ -1,0 +1,118 @@
+"""Which operator: by the kernel, the size and the memory at hand.
+
+- a linear kernel works through its features when they are fewer numbers than the n × n matrix;
+- otherwise the matrix is stored if it fits the budget, scikit-learn's ``working_memory`` (1 GiB unless set);
+- otherwise it is streamed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import sklearn
+
+from gramian._arrays import Array, itemsize
+from gramian.kernels import Kernel
+from gramian.operators.base import InputOperator
+from gramian.operators.dense import Dense
+from gramian.operators.linear import LinearFeatures, linear_variance
+from gramian.operators.streamed import Streamed
+
+logger = logging.getLogger("gramian")
+
+OPERATORS = ("auto", "dense", "linear", "streamed")
+
+
+@dataclass(frozen=True)
+class OperatorRecord:
+    """Which operator an estimator used, and why.
+
+    Attributes
+    ----------
+    name : str
+        "dense", "linear" or "streamed".
+    reason : str
+        Why it was chosen, in words.
+    n_samples : int
+    nbytes : int
+        Bytes the operator keeps beyond the training data.
+    """
+
+    name: str
+    reason: str
+    n_samples: int
+    nbytes: int
+
+
+def choose_operator(
+    kernel: Kernel, X: Array, name: str = "auto"
+) -> tuple[InputOperator, OperatorRecord]:
+    """Build the input operator for training.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array or sparse array of shape (n_samples, n_features)
+    name : {"auto", "dense", "linear", "streamed"}, default="auto"
+
+    Returns
+    -------
+    operator : InputOperator
+    record : OperatorRecord
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import choose_operator
+    >>> operator, record = choose_operator(RBF(), np.zeros((5, 2)))
+    >>> record.name, record.reason
+    ('dense', '5 x 5 values take 200 B, within working_memory = 1024 MiB')
+    """
+    if name not in OPERATORS:
+        raise ValueError(
+            f"operator must be one of {', '.join(map(repr, OPERATORS))}; got {name!r}."
+        )
+    chosen, reason = _choice(kernel, X) if name == "auto" else (name, "asked for")
+    if kernel.is_precomputed and chosen != "dense":
+        raise ValueError(
+            f"operator must be 'auto' or 'dense' for a precomputed kernel, got {name!r}."
+        )
+    build = {"dense": Dense, "linear": LinearFeatures, "streamed": Streamed}[chosen]
+    operator = build(kernel, X)
+    record = OperatorRecord(chosen, reason, int(X.shape[0]), operator.nbytes)
+    logger.info("operator %s: %s", record.name, record.reason)
+    return operator, record
+
+
+def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperator:
+    """Return the operator from training examples to new ones, for prediction."""
+    linear = linear_variance(kernel) is not None
+    return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
+
+
+def _choice(kernel: Kernel, X: Array) -> tuple[str, str]:
+    n = int(X.shape[0])
+    if kernel.is_precomputed:
+        return "dense", "the kernel is precomputed"
+    if linear_variance(kernel) is not None:
+        stored = int(X.nnz) if hasattr(X, "nnz") else n * int(X.shape[1])
+        if 2 * stored <= n * n:
+            return "linear", f"{stored} feature values twice are fewer than {n} x {n} kernel values"
+    budget = float(sklearn.get_config()["working_memory"])
+    need = n * n * itemsize(X)
+    size = f"{n} x {n} values take {_readable(need)}"
+    if need <= budget * 2**20:
+        return "dense", f"{size}, within working_memory = {budget:g} MiB"
+    if linear_variance(kernel) is not None:
+        return "linear", f"{size}, more than working_memory = {budget:g} MiB"
+    return "streamed", f"{size}, more than working_memory = {budget:g} MiB"
+
+
+def _readable(nbytes: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.3g} GiB"

@@ -1,0 +1,87 @@
+"""A Gram matrix that is never stored: tiles are computed, multiplied and thrown away.
+
+Product: ``n m`` kernel values and ``2 n m k`` flops, O(tile) memory. Sums of kernels are streamed term by term, constants are
+taken out, and an RBF term on NumPy arrays goes to the fused Numba kernels of `rbf_tiles`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from gramian._arrays import Array, device_of, is_numpy, namespace
+from gramian.kernels import RBF, Constant, Kernel, Product, Sum, White
+from gramian.operators.base import InputOperator
+from gramian.operators.rbf_tiles import rbf_product
+from gramian.operators.tiles import tiled_product, tiled_vjp
+
+
+class Streamed(InputOperator):
+    """The matrix ``k(X, Z)``, recomputed in each product.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array or sparse array of shape (n_samples, n_features)
+    Z : array or sparse array of shape (m_samples, n_features), default=None
+        None means X itself: the symmetric training matrix, with white noise on its diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import Streamed
+    >>> X = np.array([[0.0], [2.0]])
+    >>> (Streamed(RBF(2.0), X) @ np.ones((2, 1))).round(4)
+    array([[1.6065],
+           [1.6065]])
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None):
+        self.kernel = kernel
+        self.X = X
+        self.Z = Z
+        self.shape = (int(X.shape[0]), int(X.shape[0] if Z is None else Z.shape[0]))
+        self.dtype = X.dtype
+
+    def _matmul(self, B: Array) -> Array:
+        return self._streamed(self.kernel, B)
+
+    def _streamed(self, kernel: Kernel, B: Array) -> Array:
+        """k(X, Z) B for one term of the kernel."""
+        if isinstance(kernel, Sum):
+            return self._streamed(kernel.left, B) + self._streamed(kernel.right, B)
+        if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
+            return kernel.left.value * self._streamed(kernel.right, B)
+        if isinstance(kernel, Product) and isinstance(kernel.right, Constant):
+            return kernel.right.value * self._streamed(kernel.left, B)
+        if isinstance(kernel, White):
+            return kernel.noise * B if self.Z is None else self._zeros(B)
+        if isinstance(kernel, RBF) and is_numpy(self.X) and is_numpy(B):
+            return rbf_product(self.X, self.X if self.Z is None else self.Z, B, kernel.length_scale)
+        return tiled_product(kernel, self.X, self.Z, B)
+
+    def _zeros(self, B: Array) -> Array:
+        shape = (self.shape[0], B.shape[1])
+        if sp.issparse(self.X):
+            return np.zeros(shape, dtype=B.dtype)
+        return namespace(B).zeros(shape, dtype=B.dtype, device=device_of(B))
+
+    def to_dense(self) -> Array:
+        return self.kernel(self.X, self.Z)
+
+    def _diagonal(self) -> Array:
+        return self.kernel.diag(self.X)
+
+    def cross(self, X_new: Array) -> Streamed:
+        return Streamed(self.kernel, X_new, self.X)
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        return tiled_vjp(self.kernel, self.X, self.Z, E, F)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> Streamed:
+        return Streamed(self.kernel.clone_with_theta(theta), self.X, self.Z)

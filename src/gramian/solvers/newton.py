@@ -1,0 +1,100 @@
+"""Truncated Newton in the RKHS inner product.
+
+Objective, residual and gap: see `problem`. Each step solves ``(λI + W𝒦) s = −ρ`` roughly by linear kernel CG, then searches along s for
+free. Seeger's structured-Hessian Newton (§6.1) with Ratliff & Bagnell's inner product: the two papers are one solver.
+
+Optimality: ρ = 0; certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which costs nothing here.
+Cost: one product per CG step, one per Newton step, and one to verify the end.
+Deviates from the papers in: (1) the inner residual falls by a constant factor, and never below what
+the tolerance asks for; (2) the final gap is verified with a freshly computed ``U = 𝒦A``; (3) q problems in lockstep.
+"""
+
+from __future__ import annotations
+
+from gramian._arrays import Array, inner, namespace
+from gramian.solvers.line_search import backtrack
+from gramian.solvers.newton_system import solve_newton_system
+from gramian.solvers.problem import Problem
+from gramian.solvers.solution import Callback, Recorder, Solution
+
+# Relative residual of the inner solver. Measured on digits and satimage, softmax and squared hinge, tolerances 1e-6 and
+# 1e-10: a constant needs a fifth fewer products than residuals that fall with the outer one, and 0.1 to 0.2 are alike.
+FORCING = 0.15
+MAX_INNER = 250
+
+
+def newton(
+    problem: Problem,
+    *,
+    start: Array | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise by truncated Newton.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : array of shape (n, C) or (n, C, q), default=None
+        Starting coefficients; zeros by default.
+    tol : float, default=1e-8
+        Stop when the duality gap is at most ``tol`` × objective, in every column.
+    max_iter : int, default=100
+        Newton steps.
+    callback : callable, default=None
+        Called with a `Progress` after each step; stops if it returns True.
+
+    Returns
+    -------
+    Solution
+    """
+    recorder = Recorder(problem, tol, callback)
+    xp = namespace(problem.targets)
+    A = problem.start(start)
+    U = xp.zeros_like(A) if start is None else recorder.product(A)
+    fresh = True  # U is 𝒦A as computed, not as updated
+    objective = problem.objective(A, U)
+    forcing = 0.0 if problem.loss.quadratic else FORCING  # a quadratic is its own model
+    status, n_iter = "max_iter", 0
+    while True:
+        rho = problem.residual(A, U)
+        K_rho = recorder.product(rho)
+        norm = inner(rho, K_rho)
+        gap = problem.gap(norm)
+        done = recorder.converged(objective, gap)
+        if bool(xp.all(done)) and not fresh:
+            U, fresh = recorder.product(A), True
+            objective = problem.objective(A, U)
+            continue
+        recorder.record(objective, gap)
+        if bool(xp.all(done)):
+            status = "converged"
+            break
+        if n_iter > 0 and recorder.should_stop(A):
+            status = "stopped"
+            break
+        if n_iter == max_iter or status == "stalled":
+            break
+        s, Ks = solve_newton_system(
+            recorder,
+            problem.curvature(U),
+            rho,
+            K_rho,
+            objective=objective,
+            relative=xp.where(done, xp.ones_like(gap), forcing * xp.ones_like(gap)),
+            max_iter=MAX_INNER,
+        )
+        step, new_objective = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
+        t = problem.spread(step)
+        A, U, fresh = A + t * s, U + t * Ks, False
+        if not bool(xp.any((step > 0) & ~done)):
+            status = "stalled"
+        objective = new_objective
+        n_iter += 1
+    advice = (
+        "Raise max_iter or tol, or regularise more."
+        if status == "max_iter"
+        else "Raise tol, or use float64."
+    )
+    return recorder.solution(A, gap, status, n_iter, advice)

@@ -1,0 +1,88 @@
+"""Linear kernel conjugate gradients: the Newton system in the RKHS inner product.
+
+    (λI + W𝒦) s = −ρ
+
+is self-adjoint and positive in ``⟨x, y⟩_𝒦 = ⟨x, 𝒦y⟩``, so plain CG runs in that inner product. Minimises the Newton model
+``⟨ρ, s⟩_𝒦 + ½ ⟨s, (λI + W𝒦) s⟩_𝒦`` over Krylov spaces, hence every truncated solution is a descent direction.
+
+Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system.
+Cost: one product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise.
+Deviates from Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W needs no factor. q systems advance in
+lockstep; finished ones are frozen by zero steps.
+"""
+
+from __future__ import annotations
+
+from gramian._arrays import Array, inner, namespace
+from gramian.losses import Curvature
+from gramian.solvers.solution import Recorder
+
+SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
+
+
+def solve_newton_system(
+    recorder: Recorder,
+    curvature: Curvature,
+    rho: Array,
+    K_rho: Array,
+    *,
+    objective: Array,
+    relative: Array,
+    max_iter: int,
+) -> tuple[Array, Array]:
+    """Solve ``(λI + W𝒦) s = −ρ`` to a relative residual in the RKHS norm.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows the problem and counts the products.
+    curvature : Curvature
+        W.
+    rho, K_rho : array of shape (n, C, q)
+        ρ and 𝒦ρ.
+    objective : array of shape (q,)
+        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P at the end and
+        thereby the residual that the tolerance asks for: nothing is solved better than that.
+    relative : array of shape (q,)
+        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it untouched.
+    max_iter : int
+
+    Returns
+    -------
+    s, K_s : array of shape (n, C, q)
+        The solution and its product with 𝒦.
+    """
+    problem = recorder.problem
+    xp = namespace(rho)
+    strength = problem.spread(problem.strength)
+    r, Kr = -rho, -K_rho
+    p, Kp = r, Kr
+    s, Ks = xp.zeros_like(r), xp.zeros_like(r)
+    norm = inner(r, Kr)
+    goal = relative**2 * norm
+    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
+    active = (norm > 0) & (relative < 1)
+    for _ in range(max_iter):
+        q = strength * p + curvature.apply(Kp)
+        steepness = inner(Kp, q)
+        active = active & (steepness > 0)
+        if not bool(xp.any(active)):
+            break
+        length = _ratio(norm, steepness, active)
+        objective = objective - 0.5 * length * norm
+        step = problem.spread(length)
+        s, Ks = s + step * p, Ks + step * Kp
+        r = r - step * q
+        Kr = recorder.product(r)
+        new_norm = inner(r, Kr)
+        active = active & (new_norm > goal) & (new_norm > enough * objective)
+        turn = problem.spread(_ratio(new_norm, norm, active))
+        p, Kp = r + turn * p, Kr + turn * Kp
+        norm = new_norm
+    return s, Ks
+
+
+def _ratio(numerator: Array, denominator: Array, where: Array) -> Array:
+    xp = namespace(numerator)
+    one, zero = xp.ones_like(numerator), xp.zeros_like(numerator)
+    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)

@@ -1,0 +1,38 @@
+"""Conjugate gradient on the coefficients: the baseline that kernel CG is measured against (Ratliff & Bagnell §3).
+
+The gradient of P in the coefficients is ``g = 𝒦ρ``, and the inner product is the Euclidean one.
+
+Optimality: 𝒦ρ = 0. Cost: two products with 𝒦 per iteration (𝒦ρ and 𝒦g; the paper counts one). Condition number
+(RLS): that of ``𝒦(𝒦 + λI)``.
+"""
+
+from __future__ import annotations
+
+from gramian._arrays import Array, inner
+from gramian.solvers.conjugate_gradient import Metric, conjugate_gradient
+from gramian.solvers.problem import Problem
+from gramian.solvers.solution import Callback, Recorder, Solution
+
+
+class ParameterMetric(Metric):
+    """The Euclidean inner product of the coefficients."""
+
+    def gradient(self, recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array]:
+        return K_rho, recorder.product(K_rho)
+
+    def inner(self, g: Array, other: Array, K_other: Array) -> Array:
+        return inner(g, other)
+
+
+def parameter_cg(
+    problem: Problem,
+    *,
+    start: Array | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 10_000,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise by conjugate gradient on the coefficients; arguments as for `kernel_cg`."""
+    return conjugate_gradient(
+        problem, ParameterMetric(), start=start, tol=tol, max_iter=max_iter, callback=callback
+    )
