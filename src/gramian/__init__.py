@@ -1,3 +1,8 @@
-"""Kernel learning with structured outputs, in the manner of scikit-learn."""
+"""Kernel learning when the outputs have structure, in the manner of scikit-learn."""
+
+from gramian.classification import KernelLogisticRegression, KernelSVC
+from gramian.regression import KernelRidge
 
 __version__ = "0.1.0"
+
+__all__ = ["KernelLogisticRegression", "KernelRidge", "KernelSVC", "__version__"]

@@ -1,8 +1,8 @@
 """What a kernel is: values, diagonal, vector-Jacobian product, and algebra.
 
 A kernel is ``k(x, z; θ)`` with positive parameters that live in log space, as in
-`sklearn.gaussian_process.kernels`. Learning needs the gradient of ``Σ_ij G_ij k(x_i, z_j)``, never the
-``n × m × p`` array of derivatives: that is ``vjp``, and it costs about one evaluation.
+`sklearn.gaussian_process.kernels`. Learning needs the gradient of ``Σ_ij G_ij k(x_i, z_j)``, never
+the ``n × m × p`` array of derivatives: that is ``vjp``, and it costs about one evaluation.
 
 Parameters are set in the constructor and not changed afterwards; ``set_params`` exists because
 scikit-learn's model selection asks for it.
@@ -26,7 +26,8 @@ class Kernel(ABC, BaseEstimator):
     """Base class of all kernels.
 
     A new kernel implements `_evaluate`, `diag` and `_vjp`, and names its positive parameters in
-    ``_parameters``; each parameter ``p`` has a constructor argument ``p_bounds``, a pair or ``"fixed"``.
+    ``_parameters``; each parameter ``p`` has a constructor argument ``p_bounds``, a pair or
+    ``"fixed"``.
     """
 
     _parameters: tuple[str, ...] = ()
@@ -56,7 +57,8 @@ class Kernel(ABC, BaseEstimator):
         Z : array or sparse array of shape (m_samples, n_features), default=None
             None means X itself.
         offset : int, default=None
-            Row ``i`` of X is the very same example as row ``i + offset`` of Z. White noise lives there.
+            Row ``i`` of X is the very same example as row ``i + offset`` of Z. White noise lives
+            there.
 
         Returns
         -------
@@ -110,8 +112,19 @@ class Kernel(ABC, BaseEstimator):
             start += size
         return type(self)(**params)
 
-    def resolve(self, X: Array) -> Kernel:
-        """Return the kernel with data-driven values such as ``"scale"`` replaced by numbers."""
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        """Return the kernel with data-driven values such as ``"scale"`` replaced by numbers.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+        weights : array of shape (n_samples,), default=None
+            Weights of the examples: a weight of 2 counts an example twice.
+
+        Returns
+        -------
+        Kernel
+        """
         return self
 
     @property
@@ -216,8 +229,8 @@ class _Pair(Kernel):
             self.left.clone_with_theta(theta[:cut]), self.right.clone_with_theta(theta[cut:])
         )
 
-    def resolve(self, X: Array) -> Kernel:
-        return type(self)(self.left.resolve(X), self.right.resolve(X))
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        return type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
 
     @property
     def is_precomputed(self) -> bool:
@@ -329,8 +342,8 @@ class Power(Kernel):
     def clone_with_theta(self, theta: np.ndarray) -> Kernel:
         return Power(self.kernel.clone_with_theta(theta), self.exponent)
 
-    def resolve(self, X: Array) -> Kernel:
-        return Power(self.kernel.resolve(X), self.exponent)
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        return Power(self.kernel.resolve(X, weights), self.exponent)
 
     @property
     def is_precomputed(self) -> bool:
@@ -343,14 +356,26 @@ class Power(Kernel):
 # --- helpers ----------------------------------------------------------------------------------
 
 
-def data_scale(X: Array) -> float:
-    """Return ``n_features · Var(X)``, the data-driven scale behind ``gamma="scale"``; 1 for constant X."""
+def data_scale(X: Array, weights: Array | None = None) -> float:
+    """Return ``n_features · Var(X)``, the scale behind ``gamma="scale"``; 1 for constant X.
+
+    The variance is over all entries, with the weights of the rows.
+    """
     if hasattr(X, "tocsr"):  # sparse: the zeros count
-        mean, square = X.mean(), X.multiply(X).mean()
-        variance = float(square - mean**2)
+        sums = [
+            np.asarray(X.sum(axis=1)).reshape(-1),
+            np.asarray(X.multiply(X).sum(axis=1)).reshape(-1),
+        ]
+        w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
+        mean, square = (float(w @ part) / (float(w.sum()) * X.shape[1]) for part in sums)
+        variance = square - mean**2
     else:
         xp = namespace(X)
-        variance = float(xp.mean(xp.astype((X - xp.mean(X)) ** 2, xp.float64)))
+        rows = xp.ones_like(X[:, 0]) if weights is None else weights
+        w = xp.astype(rows, xp.float64)[:, None]
+        count = float(xp.sum(w)) * X.shape[1]
+        mean = float(xp.sum(w * xp.astype(X, xp.float64))) / count
+        variance = float(xp.sum(w * (xp.astype(X, xp.float64) - mean) ** 2)) / count
     scale = X.shape[1] * variance
     return scale if scale > 0 and np.isfinite(scale) else 1.0
 

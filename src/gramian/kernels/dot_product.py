@@ -20,8 +20,8 @@ from gramian.kernels.base import (
 class Linear(Kernel):
     """``k(x, z) = x · z``.
 
-    Has no parameter of its own; ``10.0 * Linear()`` has a variance and ``Linear() + Constant(1.0)`` an
-    offset.
+    Has no parameter of its own; ``10.0 * Linear()`` has a variance and ``Linear() + Constant(1.0)``
+    an offset.
 
     Examples
     --------
@@ -104,10 +104,10 @@ class Polynomial(Kernel):
     def _shown_parameters(self) -> tuple[str, ...]:
         return ("degree", *self._parameters)
 
-    def resolve(self, X: Array) -> Kernel:
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if not isinstance(self.gamma, str):
             return self
-        params = self.get_params(deep=False) | {"gamma": 1.0 / data_scale(X)}
+        params = self.get_params(deep=False) | {"gamma": 1.0 / data_scale(X, weights)}
         return Polynomial(**params)
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:

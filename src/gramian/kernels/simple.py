@@ -48,8 +48,8 @@ class Constant(Kernel):
 class White(Kernel):
     """Independent noise of each example: ``noise`` where x and z are the same example, else 0.
 
-    Two different rows with equal features are different examples, so ``White()(X, X.copy())`` is zero
-    and ``White()(X)`` is diagonal. Predictions never contain it.
+    Two different rows with equal features are different examples, so ``White()(X, X.copy())`` is
+    zero and ``White()(X)`` is diagonal. Predictions never contain it.
 
     Parameters
     ----------

@@ -1,14 +1,15 @@
 """Kernels of the scaled distance: RBF, Matérn, rational quadratic. Isotropic or ARD, dense or sparse.
 
-Each is a profile of ``D = Σ_k (x_k − z_k)² / ℓ_k²``. With ``H = −2 dk/dD`` the derivative for a log length scale
-is ``dk/dlog ℓ_k = H (x_k − z_k)² / ℓ_k²``, so one weighted sum serves all length scales:
+Each is a profile of ``D = Σ_k (x_k − z_k)² / ℓ_k²``. With ``H = −2 dk/dD`` the derivative for a log
+length scale is ``dk/dlog ℓ_k = H (x_k − z_k)² / ℓ_k²``, so one weighted sum serves all length
+scales:
 
     Σ_ij G_ij H_ij (x_ik − z_jk)² = Σ_i r_i x_ik² + Σ_j c_j z_jk² − 2 Σ_i x_ik ((G∘H) Z)_ik
 
 with r and c the row and column sums of G∘H: O(n m d), like the evaluation itself.
 
-Distances come from one matrix product, ``‖x‖² + ‖z‖² − 2 x·z`` on centred data (cancellation grows with
-the distance from the origin). Sparse data are not centred.
+Distances come from one matrix product, ``‖x‖² + ‖z‖² − 2 x·z`` on centred data (cancellation grows
+with the distance from the origin). Sparse data are not centred.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ class _Stationary(Kernel):
             check_positive(f"{name}(length_scale=...)", self.length_scale)
         check_bounds(f"{name}(length_scale_bounds=...)", self.length_scale_bounds)
 
-    def resolve(self, X: Array) -> Kernel:
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if isinstance(self.length_scale, str):
             # the RBF with gamma = 1 / data_scale, as SVC(gamma="scale")
-            value = float(np.sqrt(data_scale(X) / 2))
+            value = float(np.sqrt(data_scale(X, weights) / 2))
             return type(self)(**(self.get_params(deep=False) | {"length_scale": value}))
         self._check_features(X)
         return self
@@ -111,8 +112,8 @@ class RBF(_Stationary):
     Parameters
     ----------
     length_scale : float, array of shape (n_features,) or "scale", default=1.0
-        One number (isotropic), one for each feature (ARD), or ``"scale"``: taken from the training data so
-        that the kernel equals ``SVC(gamma="scale")``'s.
+        One number (isotropic), one for each feature (ARD), or ``"scale"``: taken from the training
+        data so that the kernel equals ``SVC(gamma="scale")``'s.
     length_scale_bounds : pair of float or "fixed", default=(1e-5, 1e5)
 
     Examples

@@ -1,7 +1,7 @@
 """Label Gram matrices S: what is known beforehand about how the C outputs are related.
 
-A structure multiplies from the right, ``B S`` along axis 1 of ``(n, C)`` and ``(n, C, q)`` arrays, and never has to
-exist as a matrix. S is symmetric and positive semi-definite.
+A structure multiplies from the right, ``B S`` along axis 1 of ``(n, C)`` and ``(n, C, q)`` arrays,
+and never has to exist as a matrix. S is symmetric and positive semi-definite.
 """
 
 from __future__ import annotations

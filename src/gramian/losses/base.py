@@ -1,10 +1,10 @@
 """What a loss is: value, gradient and curvature in the latent values U.
 
-Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and multiply the loss of an example. Values are summed
-over examples and outputs, one for each trailing column, in float64.
+Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and multiply the loss of
+an example. Values are summed over examples and outputs, one for each trailing column, in float64.
 
-The curvature of every loss here is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its weight), or just D when outputs
-are not coupled. W is positive semi-definite.
+The curvature of every loss here is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its weight), or
+just D when outputs are not coupled. W is positive semi-definite.
 """
 
 from __future__ import annotations

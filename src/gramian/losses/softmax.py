@@ -1,7 +1,7 @@
 """Softmax (multinomial logistic) loss ``log Σ_c exp(u_c) − Σ_c y_c u_c`` (Seeger eq. 1).
 
-Rows of Y are probability vectors: one-hot for known classes, anything in the simplex for soft targets. Gradient ``π − y``, curvature
-``diag π − π πᵀ``.
+Rows of Y are probability vectors: one-hot for known classes, anything in the simplex for soft
+targets. Gradient ``π − y``, curvature ``diag π − π πᵀ``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Squared hinge ``½ max(0, 1 − y u)²`` with y = ±1 (Airola & Pahikkala, Table 1, L2-SVM).
 
-Its gradient is piecewise linear, so the curvature is a generalised Hessian: 1 inside the margin, 0 outside.
+Its gradient is piecewise linear, so the curvature is a generalised Hessian: 1 inside the margin, 0
+outside.
 """
 
 from __future__ import annotations

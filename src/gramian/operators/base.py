@@ -1,7 +1,8 @@
 """What an operator is: something to multiply with.
 
-`Operator` is the Gram operator 𝒦 on ``(n, C)`` and ``(n, C, q)`` arrays. `InputOperator` is one Gram matrix M on the
-input side; it multiplies the first axis whatever follows, so all right-hand sides go through in one pass.
+`Operator` is the Gram operator 𝒦 on ``(n, C)`` and ``(n, C, q)`` arrays. `InputOperator` is one
+Gram matrix M on the input side; it multiplies the first axis whatever follows, so all right-hand
+sides go through in one pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Gram matrix that is stored.
 
-Product: one matrix product, ``2 n² k`` flops for k right-hand sides; memory-bound for few (``n²`` values are
-read once). Built by tiles of its lower half, so that building needs no second matrix.
+Product: one matrix product, ``2 n² k`` flops for k right-hand sides; memory-bound for few (``n²``
+values are read once). Built by tiles of its lower half, so that building needs no second matrix.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ class Intercept(InputOperator):
     variance : float
         Prior variance σ² of the intercept; not a learned parameter.
     like : array
-        Latent values or targets of the problem: they say which array library, device and dtype to use.
+        Latent values or targets of the problem: they say which array library, device and dtype to
+        use.
     n_rows : int
     n_columns : int, default=None
         None means n_rows.
@@ -29,7 +30,7 @@ class Intercept(InputOperator):
         self.variance = float(variance)
         self.shape = (int(n_rows), int(n_rows if n_columns is None else n_columns))
         self.dtype = like.dtype
-        self._like = like[:0]
+        self._like = like[:0, ...]
 
     def _matmul(self, B: Array) -> Array:
         xp = namespace(B)

@@ -1,10 +1,13 @@
 """The Gram operator of the one equation: ``𝒦(A) = Σ_l M_l A S_l``.
 
-Cost: one product with each M_l for all outputs at once, plus the mixing. Gradients follow from the parts:
-``⟨E, M F S⟩`` is ``⟨E S, M F⟩`` for the parameters of M (S is symmetric) and ``⟨E, (M F) S⟩`` for those of S.
+Cost: one product with each M_l for all outputs at once, plus the mixing. Gradients follow from the
+parts: ``⟨E, M F S⟩`` is ``⟨E S, M F⟩`` for the parameters of M (S is symmetric) and ``⟨E, (M F)
+S⟩`` for those of S.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +35,7 @@ class LabelMixed(Operator):
            [ 6., 60.]])
     """
 
-    def __init__(self, terms: list[tuple[Operator, LabelStructure]]):
+    def __init__(self, terms: Sequence[tuple[Operator, LabelStructure]]):
         if not terms:
             raise ValueError("terms must hold at least one (operator, label structure) pair.")
         shapes = {operator.shape for operator, _ in terms}

@@ -1,7 +1,7 @@
 """A linear kernel through its features: ``v X (Zᵀ B)``, never an n × n matrix.
 
-Product: ``4 nnz k`` flops. Sparse features are kept twice, by rows and by columns, so that both halves of the
-product run in parallel without write conflicts (SciPy's product uses one thread).
+Product: ``4 nnz k`` flops. Sparse features are kept twice, by rows and by columns, so that both
+halves of the product run in parallel without write conflicts (SciPy's product uses one thread).
 """
 
 from __future__ import annotations

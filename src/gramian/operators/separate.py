@@ -5,10 +5,12 @@ Cost: one product with each M_c. In the one equation S_c is the matrix with a si
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gramian._arrays import Array, namespace
-from gramian.operators.base import InputOperator, Operator, join, split_theta
+from gramian.operators.base import Operator, join, split_theta
 
 
 class Separate(Operator):
@@ -16,10 +18,10 @@ class Separate(Operator):
 
     Parameters
     ----------
-    operators : sequence of InputOperator, one for each output
+    operators : sequence of Operator, one for each output
     """
 
-    def __init__(self, operators: list[InputOperator]):
+    def __init__(self, operators: Sequence[Operator]):
         if not operators:
             raise ValueError("operators must hold one operator for each output.")
         self.operators = list(operators)
@@ -67,4 +69,4 @@ class Separate(Operator):
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         self._check(n_outputs)
-        return [(operator.to_dense(), [c]) for c, operator in enumerate(self.operators)]
+        return [(operator.blocks(1)[0][0], [c]) for c, operator in enumerate(self.operators)]

@@ -1,7 +1,8 @@
 """A Gram matrix that is never stored: tiles are computed, multiplied and thrown away.
 
-Product: ``n m`` kernel values and ``2 n m k`` flops, O(tile) memory. Sums of kernels are streamed term by term, constants are
-taken out, and an RBF term on NumPy arrays goes to the fused Numba kernels of `rbf_tiles`.
+Product: ``n m`` kernel values and ``2 n m k`` flops, O(tile) memory. Sums of kernels are streamed
+term by term, constants are taken out, and an RBF term on NumPy arrays goes to the fused Numba
+kernels of `rbf_tiles`.
 """
 
 from __future__ import annotations

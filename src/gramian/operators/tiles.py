@@ -1,6 +1,7 @@
 """Tiles of a Gram matrix: a few rows at a time, within a memory budget.
 
-The rows a tile may hold follow from its bytes, so no size of problem runs out of memory; it only takes longer.
+The rows a tile may hold follow from its bytes, so no size of problem runs out of memory; it only
+takes longer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def tiles(kernel: Kernel, X: Array, Z: Array | None):
     """Yield ``(rows, kernel values)``; Z=None is the symmetric matrix of X."""
     other = X if Z is None else Z
     for rows in tile_slices(X, other):
-        yield rows, kernel(X[rows], other, offset=rows.start if Z is None else None)
+        yield rows, kernel(X[rows, :], other, offset=rows.start if Z is None else None)
 
 
 def tiled_product(kernel: Kernel, X: Array, Z: Array | None, B: Array) -> Array:
@@ -47,7 +48,7 @@ def tiled_vjp(kernel: Kernel, X: Array, Z: Array | None, E: Array, F: Array) -> 
     for rows in tile_slices(X, other):
         weights = E[rows, :] @ F.T
         offset = rows.start if Z is None else None
-        gradient += kernel.vjp(X[rows], other, weights, offset=offset)
+        gradient += kernel.vjp(X[rows, :], other, weights, offset=offset)
     return gradient
 
 
@@ -57,6 +58,6 @@ def stored(kernel: Kernel, X: Array) -> Array:
         return kernel(X)
     K = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     for rows in tile_slices(X, X):
-        K[rows, : rows.stop] = kernel(X[rows], X[: rows.stop], offset=rows.start)
+        K[rows, : rows.stop] = kernel(X[rows, :], X[: rows.stop, :], offset=rows.start)
         K[: rows.start, rows] = K[rows, : rows.start].T
     return K

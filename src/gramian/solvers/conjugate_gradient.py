@@ -1,13 +1,15 @@
 """Nonlinear conjugate gradients, Polak–Ribière⁺ with restarts, in any inner product.
 
-    direction  h ← −g + η h,   η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩),   restart when h is no descent direction
+    direction  h ← −g + η h,   η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩),   restart when h is no descent
+    direction
 
-followed by a line minimisation, exact for quadratics (Ratliff & Bagnell, Algorithm 1; the digits of the paper's formulas
-were rederived). What "gradient" means is the `Metric`: `kernel_cg` takes the RKHS inner product, `parameter_cg` the
-Euclidean one of the coefficients. On a quadratic both are linear conjugate gradients.
+followed by a line minimisation, exact for quadratics (Ratliff & Bagnell, Algorithm 1; the digits of
+the paper's formulas were rederived). What "gradient" means is the `Metric`: `kernel_cg` takes the
+RKHS inner product, `parameter_cg` the Euclidean one of the coefficients. On a quadratic both are
+linear conjugate gradients.
 
-Deviates from the paper in: the stopping rule is the duality gap for every loss; q problems in lockstep, finished ones
-frozen; U is recomputed from A at every restart and to verify the end.
+Deviates from the paper in: the stopping rule is the duality gap for every loss; q problems in
+lockstep, finished ones frozen; U is recomputed from A at every restart and to verify the end.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def conjugate_gradient(
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.product(A)
     fresh, status, n_iter = True, "max_iter", 0
-    g_old = h = Kh = None
+    g_old = norm_old = h = Kh = None
     while True:
         rho = problem.residual(A, U)
         K_rho = recorder.product(rho)

@@ -1,15 +1,17 @@
 """Newton with exact steps by Cholesky and Woodbury, O(C n³) per step (Seeger, appendix B, flat case).
 
-The step solves ``(λI + W𝒦) s = −ρ`` with ``W = D − D 1 w⁻¹ 1ᵀ D`` within examples and 𝒦 block-diagonal over outputs. With
-``E_c = D_c^½ (λI + D_c^½ K_c D_c^½)⁻¹ D_c^½``,
+The step solves ``(λI + W𝒦) s = −ρ`` with ``W = D − D 1 w⁻¹ 1ᵀ D`` within examples and 𝒦
+block-diagonal over outputs. With ``E_c = D_c^½ (λI + D_c^½ K_c D_c^½)⁻¹ D_c^½``,
 
-    s = −(ρ − F 𝒦ρ) / λ,    F = E − E O (Σ_c E_c)⁻¹ Oᵀ E     (O sums over outputs; F = E when they are not coupled),
+    s = −(ρ − F 𝒦ρ) / λ,    F = E − E O (Σ_c E_c)⁻¹ Oᵀ E     (O sums over outputs; F = E when they
+    are not coupled),
 
-one Cholesky factor per output and one for Σ_c E_c. Nothing is divided by a probability. One Newton step solves a
-squared loss, and outputs that share a matrix and weights then share the factor.
+one Cholesky factor per output and one for Σ_c E_c. Nothing is divided by a probability. One Newton
+step solves a squared loss, and outputs that share a matrix and weights then share the factor.
 
-Optimality and certificate as in `newton`. Deviates from the appendix (marked there as not up to date): written for any λ, weights and
-diagonal losses, rederived in the form of Rasmussen & Williams' Algorithm 3.3. NumPy arrays only.
+Optimality and certificate as in `newton`. Deviates from the appendix (marked there as not up to
+date): written for any λ, weights and diagonal losses, rederived in the form of Rasmussen &
+Williams' Algorithm 3.3. NumPy arrays only.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ def _coupled(
     if not coupled:
         return EV
     kept = D.sum(axis=1) > 0  # examples of weight zero drop out
-    total = sum(_inverse(factor) for _, factor in factors)
+    total = np.sum([_inverse(factor) for _, factor in factors], axis=0)
     chol = cho_factor(total[np.ix_(kept, kept)], lower=True)
     correction = np.zeros(len(V), dtype=V.dtype)
     correction[kept] = cho_solve(chol, EV.sum(axis=1)[kept])

@@ -2,8 +2,8 @@
 
 The functional gradient of P has coefficients ``g = ρ = ∇L(U) + λA``, and ``⟨g, g'⟩_𝒦 = ⟨g, 𝒦g'⟩``.
 
-Optimality: ρ = 0. Cost: one product with 𝒦 per iteration. Condition number (RLS): that of 𝒦 + λI, against that of
-``𝒦(𝒦 + λI)`` for CG on the coefficients.
+Optimality: ρ = 0. Cost: one product with 𝒦 per iteration. Condition number (RLS): that of 𝒦 + λI,
+against that of ``𝒦(𝒦 + λI)`` for CG on the coefficients.
 """
 
 from __future__ import annotations

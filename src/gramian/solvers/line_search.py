@@ -1,7 +1,8 @@
 """Searching along a direction costs no product: U + t 𝒦s is known when 𝒦s is (Seeger §6.1.2).
 
-`backtrack` is Armijo's rule for Newton directions, whose natural length is 1. `minimise_along` finds the minimum for
-directions without a natural length; on a quadratic it is exact in one step. Both work on q columns at once.
+`backtrack` is Armijo's rule for Newton directions, whose natural length is 1. `minimise_along`
+finds the minimum for directions without a natural length; on a quadratic it is exact in one step.
+Both work on q columns at once.
 """
 
 from __future__ import annotations

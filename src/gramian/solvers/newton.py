@@ -1,12 +1,13 @@
 """Truncated Newton in the RKHS inner product.
 
-Objective, residual and gap: see `problem`. Each step solves ``(λI + W𝒦) s = −ρ`` roughly by linear kernel CG, then searches along s for
-free. Seeger's structured-Hessian Newton (§6.1) with Ratliff & Bagnell's inner product: the two papers are one solver.
+Objective, residual and gap: see `problem`. Each step solves ``(λI + W𝒦) s = −ρ`` roughly by linear
+kernel CG, then searches along s for free. Seeger's structured-Hessian Newton (§6.1) with Ratliff &
+Bagnell's inner product: the two papers are one solver.
 
-Optimality: ρ = 0; certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which costs nothing here.
-Cost: one product per CG step, one per Newton step, and one to verify the end.
-Deviates from the papers in: (1) the inner residual falls by a constant factor, and never below what
-the tolerance asks for; (2) the final gap is verified with a freshly computed ``U = 𝒦A``; (3) q problems in lockstep.
+Optimality: ρ = 0; certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which costs nothing here. Cost:
+one product per CG step, one per Newton step, and one to verify the end. Deviates from the papers
+in: (1) the inner residual falls by a constant factor, and never below what the tolerance asks for;
+(2) the final gap is verified with a freshly computed ``U = 𝒦A``; (3) q problems in lockstep.
 """
 
 from __future__ import annotations

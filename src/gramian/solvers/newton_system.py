@@ -2,13 +2,14 @@
 
     (λI + W𝒦) s = −ρ
 
-is self-adjoint and positive in ``⟨x, y⟩_𝒦 = ⟨x, 𝒦y⟩``, so plain CG runs in that inner product. Minimises the Newton model
-``⟨ρ, s⟩_𝒦 + ½ ⟨s, (λI + W𝒦) s⟩_𝒦`` over Krylov spaces, hence every truncated solution is a descent direction.
+is self-adjoint and positive in ``⟨x, y⟩_𝒦 = ⟨x, 𝒦y⟩``, so plain CG runs in that inner product.
+Minimises the Newton model ``⟨ρ, s⟩_𝒦 + ½ ⟨s, (λI + W𝒦) s⟩_𝒦`` over Krylov spaces, hence every
+truncated solution is a descent direction.
 
-Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system.
-Cost: one product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise.
-Deviates from Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W needs no factor. q systems advance in
-lockstep; finished ones are frozen by zero steps.
+Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system. Cost: one
+product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise. Deviates from
+Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W needs no factor.
+q systems advance in lockstep; finished ones are frozen by zero steps.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ def solve_newton_system(
     rho, K_rho : array of shape (n, C, q)
         ρ and 𝒦ρ.
     objective : array of shape (q,)
-        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P at the end and
-        thereby the residual that the tolerance asks for: nothing is solved better than that.
+        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P
+        at the end and thereby the residual that the tolerance asks for: nothing is solved better
+        than that.
     relative : array of shape (q,)
-        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it untouched.
+        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
+        untouched.
     max_iter : int
 
     Returns

@@ -2,8 +2,8 @@
 
 The gradient of P in the coefficients is ``g = 𝒦ρ``, and the inner product is the Euclidean one.
 
-Optimality: 𝒦ρ = 0. Cost: two products with 𝒦 per iteration (𝒦ρ and 𝒦g; the paper counts one). Condition number
-(RLS): that of ``𝒦(𝒦 + λI)``.
+Optimality: 𝒦ρ = 0. Cost: two products with 𝒦 per iteration (𝒦ρ and 𝒦g; the paper counts one).
+Condition number (RLS): that of ``𝒦(𝒦 + λI)``.
 """
 
 from __future__ import annotations

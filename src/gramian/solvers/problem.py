@@ -7,9 +7,9 @@ The gradient in A is ``𝒦ρ`` with the residual ``ρ = ∇L(U) + λA``, so ρ 
 
     P(A) − D(∇L(U)) = ⟨ρ, 𝒦ρ⟩ / (2λ).
 
-The squared residual in the RKHS norm is therefore a duality gap, for every convex differentiable loss: it bounds
-``P(A) − P*`` from above, and ``‖f − f*‖ ≤ √(2 gap / λ)``. For the squared loss D is the lower bound quadratic of regularised
-least squares (Gibbs; Ratliff & Bagnell §4).
+The squared residual in the RKHS norm is therefore a duality gap, for every convex differentiable
+loss: it bounds ``P(A) − P*`` from above, and ``‖f − f*‖ ≤ √(2 gap / λ)``. For the squared loss D is
+the lower bound quadratic of regularised least squares (Gibbs; Ratliff & Bagnell §4).
 
 Arrays are kept as ``(n, C, q)``: q independent problems in lockstep.
 """
@@ -40,7 +40,8 @@ class Problem:
     regularization : float or array of shape (q,), default=1.0
         λ > 0.
     weights : array of shape (n,) or (n, q), default=None
-        Weights ≥ 0 of the examples. A zero takes an example out: folds are columns of zeros and ones.
+        Weights ≥ 0 of the examples. A zero takes an example out: folds are columns of zeros and
+        ones.
 
     Examples
     --------

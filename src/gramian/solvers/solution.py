@@ -35,8 +35,8 @@ class Solution:
     n_products : int
         Products with the Gram operator, each for all columns.
     history : dict of ndarray
-        "objective", "gap", "products" and "seconds" before each iteration and at the end. The lower bound is
-        objective − gap.
+        "objective", "gap", "products" and "seconds" before each iteration and at the end. The lower
+        bound is objective − gap.
     """
 
     coefficients: Array

@@ -1,0 +1,55 @@
+"""One parallel Numba region at a time.
+
+Numba's fallback threading layer ("workqueue") is not thread-safe: two Python threads that enter parallel
+regions at once end the *process* ("Concurrent access has been detected"). Estimators are called from
+threads all the time (joblib's threading backend, Dask workers), so every call of a parallel kernel
+in this package is made under one lock::
+
+    with exclusive():
+        _some_parallel_kernel(...)
+
+Nothing is lost: a parallel region uses all cores anyway. Keep each region short (a fraction of a
+second) and do not call user code inside it. The lock is re-entrant, so that one guarded function may call another,
+and it is made anew in a forked child, whose copy might have been taken by a thread that does not exist there.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
+
+__all__ = ["exclusive", "exclusively"]
+
+
+class _Gate:
+    """A re-entrant lock that can be replaced after a fork."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.lock = threading.RLock()
+
+
+_GATE = _Gate()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_GATE.renew)
+
+
+@contextmanager
+def exclusive() -> Iterator[None]:
+    """Hold the lock under which parallel Numba kernels are called."""
+    with _GATE.lock:
+        yield
+
+
+def exclusively(function):
+    """Decorate a function whose whole body is one short parallel region."""
+
+    @wraps(function)
+    def guarded(*args, **kwargs):
+        with _GATE.lock:
+            return function(*args, **kwargs)
+
+    return guarded

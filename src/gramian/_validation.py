@@ -1,0 +1,96 @@
+"""Checks of arguments. Each error names the argument, the value and the fix."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+
+from gramian._arrays import Array, asarray_like, is_numpy, namespace, to_numpy
+
+
+def check_number(
+    name: str, value: Any, *, low: float = 0.0, strict: bool = False, whole: bool = False
+) -> None:
+    """Refuse what is not a finite (whole) number at or above ``low``, or above it when ``strict``."""
+    kind = Integral if whole else Real
+    words = "a whole number" if whole else "a number"
+    bound = f"> {low:g}" if strict else f">= {low:g}"
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {words} {bound}, got {value!r}.")
+    if not np.isfinite(float(value)) or value < low or (strict and value == low):
+        raise ValueError(f"{name} must be {words} {bound}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is not True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_sample_weight(sample_weight: Any, like: Array) -> Array | None:
+    """Return weights of shape (n_samples,) in the array library and dtype of ``like``, or None.
+
+    ``like`` is an array with one row for each example.
+    """
+    if sample_weight is None:
+        return None
+    n = int(like.shape[0])
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
+    elif not hasattr(sample_weight, "dtype"):
+        try:
+            sample_weight = np.asarray(sample_weight, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(f"sample_weight must be numbers, got {sample_weight!r}.") from None
+    weights = asarray_like(getattr(sample_weight, "values", sample_weight), like)
+    if tuple(weights.shape) != (n,):
+        shape = tuple(weights.shape)
+        raise ValueError(
+            f"sample_weight must have shape ({n},), one for each row of X, got {shape}."
+        )
+    xp = namespace(weights)
+    if not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
+        raise ValueError("sample_weight must be finite and not negative.")
+    if not bool(xp.any(weights > 0)):
+        raise ValueError("sample_weight is zero for every example: at least one must be positive.")
+    return weights
+
+
+def check_gram(K: Array) -> None:
+    """Refuse a precomputed training matrix that is not square, symmetric and positive semi-definite."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"X must be the square Gram matrix of the training examples when kernel is precomputed, "
+            f"got shape {tuple(K.shape)}."
+        )
+    if hasattr(K, "toarray"):
+        K = K.toarray()
+    xp = namespace(K)
+    eps = float(xp.finfo(K.dtype).eps)
+    size = float(xp.max(xp.abs(K))) if K.shape[0] else 0.0
+    asymmetry = float(xp.max(xp.abs(K - K.T))) if K.shape[0] else 0.0
+    if asymmetry > 1e3 * eps * size:
+        raise ValueError(
+            f"X must be a symmetric Gram matrix when kernel is precomputed; |K - K.T| reaches {asymmetry:.3g}. "
+            "Pass (K + K.T) / 2 if it is symmetric up to rounding."
+        )
+    matrix = to_numpy(K) if not is_numpy(K) else K
+    # a little more than rounding: the matrix may have been computed in single precision or rounded when stored
+    jitter = max(1e-8, 1e2 * eps) * len(matrix) * max(size, 1e-300)
+    try:
+        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
+    except LinAlgError:
+        lowest = float(np.linalg.eigvalsh(matrix)[0])
+        raise ValueError(
+            "X must be a positive semi-definite Gram matrix when kernel is precomputed; its smallest "
+            f"eigenvalue is {lowest:.3g}. Clip the negative eigenvalues, or use its rows as features."
+        ) from None
