@@ -173,7 +173,7 @@ class KernelLogisticRegression(_KernelClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = KernelLogisticRegression(kernel="rbf", regularization=0.1).fit(X, y)
     >>> model.predict_proba(X[:1]).round(2)
-    array([[0.98, 0.01, 0.  ]])
+    array([[0.99, 0.01, 0.  ]])
     >>> model.solution_.status
     'converged'
     """
