@@ -196,7 +196,8 @@ class Kernel(ABC, BaseEstimator):
                 f"{type(self).__name__}({name}={value!r}) has no number yet: call kernel.resolve(X) to "
                 "take it from data, or give a number. Estimators do this in fit."
             )
-        return value
+        # a NumPy scalar, as grid searches give it, would turn float32 arrays into float64
+        return float(value) if np.ndim(value) == 0 else value
 
 
 class _Pair(Kernel):
@@ -322,13 +323,14 @@ class Power(Kernel):
         check_positive("Power(exponent=...)", self.exponent)
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.kernel._evaluate(X, Z, offset) ** self.exponent
+        return self.kernel._evaluate(X, Z, offset) ** float(self.exponent)
 
     def diag(self, X: Array) -> Array:
-        return self.kernel.diag(X) ** self.exponent
+        return self.kernel.diag(X) ** float(self.exponent)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        slope = self.exponent * self.kernel._evaluate(X, Z, offset) ** (self.exponent - 1)
+        exponent = float(self.exponent)
+        slope = exponent * self.kernel._evaluate(X, Z, offset) ** (exponent - 1)
         return self.kernel._vjp(X, Z, G * slope, offset)
 
     @property
@@ -460,4 +462,4 @@ def _shown(value: Any) -> str:
 
 
 def _bracketed(kernel: Kernel) -> str:
-    return f"({kernel!r})" if isinstance(kernel, (Sum, Product)) else repr(kernel)
+    return f"({kernel!r})" if isinstance(kernel, (Sum, Product, Power)) else repr(kernel)

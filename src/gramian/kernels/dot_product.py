@@ -111,15 +111,19 @@ class Polynomial(Kernel):
         return Polynomial(**params)
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return (self._number("gamma") * dot_products(X, Z) + self.coef0) ** self.degree
+        return self._power(dot_products(X, Z))
 
     def diag(self, X: Array) -> Array:
-        return (self._number("gamma") * squared_norms(X) + self.coef0) ** self.degree
+        return self._power(squared_norms(X))
+
+    def _power(self, products: Array) -> Array:
+        return (self._number("gamma") * products + self._number("coef0")) ** int(self.degree)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         products = self._number("gamma") * dot_products(X, Z)
-        slope = G * (self.degree * (products + self.coef0) ** (self.degree - 1))
-        gradient = {"gamma": float_sum(slope * products), "coef0": self.coef0 * float_sum(slope)}
+        degree, coef0 = int(self.degree), self._number("coef0")
+        slope = G * (degree * (products + coef0) ** (degree - 1))
+        gradient = {"gamma": float_sum(slope * products), "coef0": coef0 * float_sum(slope)}
         return np.array([gradient[name] for name in self._free()])
 
 

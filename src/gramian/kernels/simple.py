@@ -75,7 +75,9 @@ class White(Kernel):
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         shape = (X.shape[0], Z.shape[0])
-        return _filled(X, shape, 0.0) if offset is None else self.noise * _eye(X, shape, offset)
+        return (
+            _filled(X, shape, 0.0) if offset is None else float(self.noise) * _eye(X, shape, offset)
+        )
 
     def diag(self, X: Array) -> Array:
         return _filled(X, (X.shape[0],), self.noise)

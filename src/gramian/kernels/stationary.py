@@ -81,11 +81,12 @@ class _Stationary(Kernel):
             )
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self._profile(self._distances(X, Z))
-
-    def _distances(self, X: Array, Z: Array) -> Array:
         self._check_features(X)
-        return squared_distances(*scaled(X, Z, self._number("length_scale")))
+        return self._profile(self._distances(*scaled(X, Z, self._number("length_scale"))))
+
+    def _distances(self, Xs: Array, Zs: Array) -> Array:
+        """Squared distances of scaled examples."""
+        return squared_distances(Xs, Zs)
 
     def diag(self, X: Array) -> Array:
         if sp.issparse(X):
@@ -96,7 +97,7 @@ class _Stationary(Kernel):
         scale = self._number("length_scale")
         self._check_features(X)
         Xs, Zs = scaled(X, Z, scale)
-        D = squared_distances(Xs, Zs)
+        D = self._distances(Xs, Zs)
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():
             H = G * self._slope(D)
@@ -174,15 +175,13 @@ class Matern(_Stationary):
     def _shown_parameters(self) -> tuple[str, ...]:
         return ("length_scale", "nu")
 
-    def _distances(self, X: Array, Z: Array) -> Array:
+    def _distances(self, Xs: Array, Zs: Array) -> Array:
         # The square root magnifies the rounding error of tiny distances: below the noise it is zero.
-        self._check_features(X)
-        Xs, Zs = scaled(X, Z, self._number("length_scale"))
         return _without_noise(squared_distances(Xs, Zs), Xs, Zs)
 
     def _profile(self, D: Array) -> Array:
         xp = namespace(D)
-        s = xp.sqrt(2 * self.nu * D)
+        s = xp.sqrt(2 * float(self.nu) * D)
         decay = xp.exp(-s)
         if self.nu == 0.5:
             return decay
@@ -190,11 +189,13 @@ class Matern(_Stationary):
 
     def _slope(self, D: Array) -> Array:
         xp = namespace(D)
-        s = xp.sqrt(2 * self.nu * D)
-        decay = xp.exp(-s)
+        s = xp.sqrt(2 * float(self.nu) * D)
+        # At distance zero it multiplies a difference of zero (for nu = 1/2 it is infinite there); to
+        # leave it out spares the rounding errors of that difference.
+        apart = s > 0
+        decay = xp.where(apart, xp.exp(-s), xp.zeros_like(s))
         if self.nu == 0.5:
-            # infinite at distance zero, where it multiplies a difference of zero
-            return xp.where(s > 0, decay / xp.where(s > 0, s, xp.ones_like(s)), xp.zeros_like(s))
+            return decay / xp.where(apart, s, xp.ones_like(s))
         return 3 * decay if self.nu == 1.5 else (5 / 3) * (1 + s) * decay
 
 
@@ -238,15 +239,18 @@ class RationalQuadratic(_Stationary):
         check_bounds("RationalQuadratic(alpha_bounds=...)", self.alpha_bounds)
 
     def _profile(self, D: Array) -> Array:
-        return (1 + D / (2 * self.alpha)) ** (-self.alpha)
+        alpha = self._number("alpha")
+        return (1 + D / (2 * alpha)) ** -alpha
 
     def _slope(self, D: Array) -> Array:
-        return (1 + D / (2 * self.alpha)) ** (-self.alpha - 1)
+        alpha = self._number("alpha")
+        return (1 + D / (2 * alpha)) ** (-alpha - 1)
 
     def _extra_vjp(self, D: Array, G: Array) -> dict[str, float]:
         xp = namespace(D)
-        base = 1 + D / (2 * self.alpha)
-        slope = base ** (-self.alpha) * (D / (2 * base) - self.alpha * xp.log(base))
+        alpha = self._number("alpha")
+        base = 1 + D / (2 * alpha)
+        slope = base**-alpha * (D / (2 * base) - alpha * xp.log(base))
         return {"alpha": float_sum(G * slope)}
 
 

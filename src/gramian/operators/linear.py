@@ -24,7 +24,7 @@ def linear_variance(kernel: Kernel) -> float | None:
         for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
             if isinstance(factor, Constant):
                 inner = linear_variance(other)
-                return None if inner is None else factor.value * inner
+                return None if inner is None else float(factor.value) * inner
     return None
 
 

@@ -53,11 +53,11 @@ class Streamed(InputOperator):
         if isinstance(kernel, Sum):
             return self._streamed(kernel.left, B) + self._streamed(kernel.right, B)
         if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
-            return kernel.left.value * self._streamed(kernel.right, B)
+            return float(kernel.left.value) * self._streamed(kernel.right, B)
         if isinstance(kernel, Product) and isinstance(kernel.right, Constant):
-            return kernel.right.value * self._streamed(kernel.left, B)
+            return float(kernel.right.value) * self._streamed(kernel.left, B)
         if isinstance(kernel, White):
-            return kernel.noise * B if self.Z is None else self._zeros(B)
+            return float(kernel.noise) * B if self.Z is None else self._zeros(B)
         if isinstance(kernel, RBF) and is_numpy(self.X) and is_numpy(B):
             return rbf_product(self.X, self.X if self.Z is None else self.Z, B, kernel.length_scale)
         return tiled_product(kernel, self.X, self.Z, B)
