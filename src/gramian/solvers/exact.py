@@ -62,7 +62,7 @@ def exact(
             break
         if n_iter == max_iter or status == "stalled":
             break
-        s = _steps(problem, blocks, problem.curvature(U), rho, K_rho)
+        s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
         Ks = _product(blocks, s)
         step, objective = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
         if not np.any((step > 0) & ~done):
@@ -82,17 +82,24 @@ def _product(blocks: list, B: np.ndarray) -> np.ndarray:
 
 
 def _steps(
-    problem: Problem, blocks: list, curvature: Curvature, rho: np.ndarray, K_rho: np.ndarray
+    problem: Problem,
+    blocks: list,
+    curvature: Curvature,
+    rho: np.ndarray,
+    K_rho: np.ndarray,
+    done: np.ndarray,
 ) -> np.ndarray:
-    steps = np.empty_like(rho)
+    """Newton steps; zero for columns that are done."""
+    steps = np.zeros_like(rho)
     D = np.broadcast_to(curvature.diagonal, rho.shape)
     shared = not curvature.coupled and np.all(D == D[:, :1, :1]) and len(blocks) == 1
     same_strength = np.all(problem.strength == problem.strength[0])
     if shared and same_strength:  # one factor serves all outputs and columns: ridge regression
         factor = _factor(blocks[0][0], D[:, 0, 0], problem.strength[0])
         flat = K_rho.reshape(len(rho), -1)
-        return -(rho - _apply(factor, flat).reshape(rho.shape)) / problem.spread(problem.strength)
-    for j in range(rho.shape[2]):
+        steps = -(rho - _apply(factor, flat).reshape(rho.shape)) / problem.spread(problem.strength)
+        return steps * problem.spread(~done)
+    for j in np.flatnonzero(~done):
         strength = float(problem.strength[j])
         Fk = _coupled(blocks, D[:, :, j], K_rho[:, :, j], strength, curvature.coupled)
         steps[:, :, j] = -(rho[:, :, j] - Fk) / strength

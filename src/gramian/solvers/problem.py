@@ -90,6 +90,8 @@ class Problem:
                 f"targets, regularization and weights disagree about q: {sorted(sizes)}."
             )
         set_field = object.__setattr__  # the dataclass is frozen
+        if self.weights is not None:  # float64 weights must not promote float32 coefficients
+            set_field(self, "weights", asarray_like(self.weights, targets))
         set_field(self, "targets", targets if targets.ndim == 3 else targets[:, :, None])
         set_field(self, "n_columns", max(sizes))
         device = device_of(targets)
