@@ -1,0 +1,44 @@
+"""Shared fixtures. Array API support in SciPy is asked for before anything imports SciPy."""
+
+import importlib
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator that starts alike in every test."""
+    return np.random.default_rng(20_240_601)
+
+
+def _read_only(*shape: int, seed: int) -> np.ndarray:
+    array = np.random.default_rng(seed).normal(size=shape)
+    array.setflags(write=False)
+    return array
+
+
+@pytest.fixture(scope="session")
+def X() -> np.ndarray:
+    """Fourteen examples of three features; read-only, so that no test can disturb another."""
+    return _read_only(14, 3, seed=0)
+
+
+@pytest.fixture(scope="session")
+def X_new() -> np.ndarray:
+    """Six other examples; read-only."""
+    return _read_only(6, 3, seed=1)
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "torch"])
+def xp(request):
+    """An array namespace: NumPy, the strictest reading of the standard, and PyTorch where installed."""
+    if request.param == "numpy":
+        return np
+    pytest.importorskip(request.param)
+    if request.param == "torch":
+        return importlib.import_module("array_api_compat.torch")
+    return importlib.import_module(request.param)
