@@ -1,0 +1,89 @@
+"""Configuration of the documentation. Builds without a network: `make docs`."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import gramian
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+project = "gramian"
+author = "The gramian developers"
+copyright = author
+version = release = gramian.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "extending/examples", "gallery/**.ipynb", "gallery/**.py"]
+templates_path = ["_templates"]
+default_role = "py:obj"  # `newton` in a docstring is a link where there is something to link to
+nitpicky = False
+
+# --- Markdown ---------------------------------------------------------------------------------
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# --- reference --------------------------------------------------------------------------------
+
+autosummary_generate = True
+autosummary_ignore_module_all = False  # a module's public names are its __all__
+autosummary_imported_members = True
+autodoc_typehints = "none"  # the docstrings say it
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template of a class lists its methods
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+# --- example gallery --------------------------------------------------------------------------
+
+GALLERY = HERE / "gallery"
+if any((ROOT / "examples").glob("plot_*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": ["../examples"],
+        "gallery_dirs": ["gallery"],
+        "filename_pattern": r"plot_",
+        "download_all_examples": False,
+        "show_memory": False,
+        "show_signature": False,
+        "remove_config_comments": True,
+        "min_reported_time": 0,
+        "reset_modules": ("matplotlib",),
+    }
+elif not (GALLERY / "index.rst").exists():
+    GALLERY.mkdir(exist_ok=True)
+    (GALLERY / "index.rst").write_text("Examples\n========\n\nThere are none yet.\n")
+
+# --- HTML -------------------------------------------------------------------------------------
+
+html_theme = "furo"
+html_title = "gramian"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_show_copyright = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def include_only_what_is_there(app, docname, source):
+    """The benchmark results are made by `make bench`; a checkout may be without them."""
+    if docname == "benchmarks" and not (ROOT / "benchmarks" / "RESULTS.md").exists():
+        source[0] = "# Benchmarks\n\n`make bench` writes the results to `benchmarks/RESULTS.md`.\n"
+
+
+def setup(app):
+    app.connect("source-read", include_only_what_is_there)
