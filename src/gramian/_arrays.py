@@ -40,6 +40,11 @@ def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=dtype, device=device_of(like))
 
 
+def in_float64(values: Any, like: Array) -> Array:
+    """Return ``values`` as a float64 array of the library and device of ``like``."""
+    return asarray_like(values, like, dtype=namespace(like).float64)
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """Copy an array of any library to NumPy."""
     if isinstance(array, np.ndarray):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         precomputed = _is_precomputed(self.kernel)
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = precomputed
-        tags.array_api_support = not precomputed
+        tags.array_api_support = not precomputed and self.solver != "exact"
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -83,15 +84,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, **kwargs: Any) -> tuple[Array, Array]:
         """X as float features (dense or CSR) and y, checked by scikit-learn."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=_float_dtypes(X),
-            accept_large_sparse=True,
-            **kwargs,
-        )
+        with _naming_text(X):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=_float_dtypes(X),
+                accept_large_sparse=True,
+                **kwargs,
+            )
         if _is_precomputed(self.kernel):
             check_gram(X)
         return X, y
@@ -99,7 +101,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _validated_new(self, X: Any, method: str) -> Array:
         """X for prediction, in the format of the training data."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=_float_dtypes(X), reset=False)
+        with _naming_text(X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=_float_dtypes(X), reset=False)
         train = self.X_fit_
         if sp.issparse(train) or sp.issparse(X):
             if sp.issparse(train) and not sp.issparse(X):
@@ -152,11 +155,15 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         solution = solve(
             problem, start=self._start(problem), tol=self.tol, callback=report, **limit
         )
+        if not np.isfinite(solution.gap):
+            raise ValueError(
+                f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y or the kernel so that "
+                f"products fit {X.dtype}, or check regularization={self.regularization!r}."
+            )
+        fitted |= self._coefficients(solution.coefficients, X)
         for name, value in fitted.items():
             setattr(self, name, value)
-        for name, value in self._coefficients(solution.coefficients).items():
-            setattr(self, name, value)
-        self.solution_ = solution
+        self.solution_ = replace(solution, coefficients=self.dual_coef_)
         self.n_iter_ = max(1, solution.n_iter)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
@@ -172,10 +179,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             return None
         return namespace(self.dual_coef_).reshape(self.dual_coef_, problem.shape)
 
-    def _coefficients(self, coefficients: Array) -> dict[str, Array]:
+    def _coefficients(self, coefficients: Array, X: Array) -> dict[str, Array]:
+        """Fitted coefficients in the dtype of X; solvers work in float64."""
         xp = namespace(coefficients)
         dual = xp.reshape(coefficients, (coefficients.shape[0], -1))
-        return {"dual_coef_": dual, "intercept_": self.intercept_variance * xp.sum(dual, axis=0)}
+        intercept = self.intercept_variance * xp.sum(dual, axis=0)
+        return {"dual_coef_": xp.astype(dual, X.dtype), "intercept_": xp.astype(intercept, X.dtype)}
 
     def _latent(self, X: Any, method: str) -> Array:
         """Latent values of new examples, shape (n_new, C)."""
@@ -196,6 +205,18 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+@contextmanager
+def _naming_text(X: Any) -> Iterator[None]:
+    """Say which argument holds text where numbers should be; NumPy's error does not."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(("could not convert", "float() argument")):
+            raise
+        name = "X" if np.asarray(X).dtype.kind in "OUS" else "y"
+        raise type(error)(f"{name} must hold numbers: {error}. Encode text first.") from None
 
 
 def _is_precomputed(kernel: Any) -> bool:

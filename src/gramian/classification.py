@@ -11,11 +11,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._arrays import Array, asarray_like, device_of, namespace, to_numpy
+from gramian._arrays import Array, asarray_like, device_of, in_float64, namespace, to_numpy
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._validation import check_sample_weight
 from gramian.kernels import as_kernel
 from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
+
+__all__ = ["KernelLogisticRegression", "KernelSVC"]
 
 
 class _KernelClassifier(ClassifierMixin, KernelMachine):
@@ -51,9 +53,9 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             classes, codes = namespace(y).unique_inverse(y) if _is_array(y) else _unique(y)
             if classes.shape[0] < 2:
                 raise ValueError(
-                    f"y must hold at least two classes, got one class: {to_numpy(classes)[0]!r}."
+                    f"y must hold at least two classes, got one class: {to_numpy(classes).item()!r}."
                 )
-            indicator = _indicator(asarray_like(codes, X), int(classes.shape[0]))
+            indicator = _indicator(in_float64(codes, X), int(classes.shape[0]))
             weights = check_sample_weight(sample_weight, indicator)
             kernel = as_kernel(self.kernel).resolve(X, weights)
             weights = self._with_class_weight(
@@ -76,8 +78,10 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             values = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         except ValueError as error:
             raise ValueError(f"class_weight does not fit the classes in y: {error}") from None
-        per_example = check_sample_weight(values[codes], like)
-        return per_example if weights is None else check_sample_weight(weights * per_example, like)
+        per_example = check_sample_weight(values[codes], like, name="class_weight")
+        if weights is None:
+            return per_example
+        return check_sample_weight(weights * per_example, like, name="class_weight × sample_weight")
 
     def decision_function(self, X: Any) -> Array:
         """Return the latent values.
@@ -164,7 +168,7 @@ class KernelLogisticRegression(_KernelClassifier):
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
     Examples
     --------
@@ -289,7 +293,7 @@ class KernelSVC(_KernelClassifier):
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
     Examples
     --------

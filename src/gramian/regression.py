@@ -8,12 +8,14 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._arrays import Array, asarray_like, is_numpy, namespace
+from gramian._arrays import Array, in_float64, is_numpy, namespace
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._validation import check_sample_weight
 from gramian.kernels import as_kernel
 from gramian.losses import Squared
 from gramian.operators import OperatorRecord
+
+__all__ = ["KernelRidge"]
 
 # One Cholesky factor against the ~100 products that CG needs on typical problems: measured crossover, two cores.
 EXACT_UP_TO = 5000
@@ -62,7 +64,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
     Examples
     --------
@@ -117,7 +119,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         with all_or_nothing(self):
             self._check_parameters()
             X, y = self._validated(X, y, multi_output=True, y_numeric=True)
-            targets = asarray_like(y, X)
+            targets = in_float64(y, X)
             flat = targets.ndim == 1
             targets = namespace(targets).reshape(targets, (targets.shape[0], 1, -1))
             weights = check_sample_weight(sample_weight, targets)

@@ -8,6 +8,7 @@ sides go through in one pass.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,11 @@ class Operator(ABC):
 
     @abstractmethod
     def __matmul__(self, B: Array) -> Array:
-        """Multiply; B has shape (n, ...)."""
+        """Multiply B of shape (n, ...), in the precision of the operator; the result has the dtype of B."""
+
+    @abstractmethod
+    def accurate(self, B: Array) -> Array:
+        """Multiply with every sum accumulated in float64, whatever the precision of the operator."""
 
     @abstractmethod
     def diagonal(self, n_outputs: int = 1) -> Array:
@@ -71,13 +76,34 @@ class InputOperator(Operator):
         """Return the matrix itself; for small problems and tests."""
 
     def __matmul__(self, B: Array) -> Array:
+        return self._flattened(self._matmul, B, self.dtype)
+
+    def accurate(self, B: Array) -> Array:
+        xp = namespace(B)
+        if self.dtype == xp.float64:
+            return self @ B
+        return self._flattened(self._accurate, B, xp.float64)
+
+    def _accurate(self, B: Array) -> Array:
+        """Multiply an array of shape (m, k) by tiles of rows raised to float64."""
+        xp = namespace(B)
+        pieces = [xp.astype(tile, xp.float64) @ B for tile in self._tiles()]
+        return xp.concat(pieces, axis=0) if pieces else B[:0, :]
+
+    @abstractmethod
+    def _tiles(self) -> Iterator[Array]:
+        """Yield the matrix by blocks of rows."""
+
+    def _flattened(self, product: Callable[[Array], Array], B: Array, dtype: Any) -> Array:
+        """Apply a product of two-dimensional arrays of ``dtype`` to B, whatever its shape and dtype."""
         if B.shape[0] != self.shape[1]:
             raise ValueError(
                 f"{type(self).__name__} of shape {self.shape} cannot multiply an array of shape {B.shape}."
             )
         xp = namespace(B)
         flat = xp.reshape(B, (B.shape[0], -1)) if B.ndim != 2 else B
-        out = self._matmul(flat)
+        out = product(flat if B.dtype == dtype else xp.astype(flat, dtype))
+        out = out if out.dtype == B.dtype else xp.astype(out, B.dtype)
         return xp.reshape(out, (self.shape[0], *B.shape[1:])) if B.ndim != 2 else out
 
     def diagonal(self, n_outputs: int = 1) -> Array:

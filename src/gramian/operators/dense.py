@@ -6,13 +6,15 @@ values are read once). Built by tiles of its lower half, so that building needs 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from gramian._arrays import Array, itemsize, namespace
+from gramian._arrays import Array, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
 from gramian.operators.base import InputOperator
 from gramian.operators.streamed import Streamed
-from gramian.operators.tiles import stored, tiled_vjp
+from gramian.operators.tiles import TILE_BYTES, stored, tiled_vjp
 
 
 class Dense(InputOperator):
@@ -47,6 +49,10 @@ class Dense(InputOperator):
 
     def _matmul(self, B: Array) -> Array:
         return self.matrix @ B
+
+    def _tiles(self) -> Iterator[Array]:
+        for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
+            yield self.matrix[rows, :]
 
     def to_dense(self) -> Array:
         return self.matrix

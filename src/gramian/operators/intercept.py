@@ -5,6 +5,8 @@ An intercept b with prior variance σ² is eliminated (Seeger §3): ``b = σ² 1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from gramian._arrays import Array, device_of, namespace
@@ -36,6 +38,12 @@ class Intercept(InputOperator):
         xp = namespace(B)
         sums = self.variance * xp.sum(B, axis=0, keepdims=True)
         return xp.broadcast_to(sums, (self.shape[0], B.shape[1]))
+
+    def _tiles(self) -> Iterator[Array]:
+        yield self.to_dense()
+
+    def _accurate(self, B: Array) -> Array:
+        return self._matmul(B)
 
     def to_dense(self) -> Array:
         xp = namespace(self._like)

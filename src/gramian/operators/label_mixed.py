@@ -8,6 +8,8 @@ S⟩`` for those of S.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -46,19 +48,17 @@ class LabelMixed(Operator):
         self.dtype = terms[0][0].dtype
 
     def __matmul__(self, B: Array) -> Array:
-        total = None
-        for operator, structure in self.terms:
-            part = structure.mix(operator @ B)
-            total = part if total is None else total + part
-        return total
+        return reduce(add, [structure.mix(operator @ B) for operator, structure in self.terms])
+
+    def accurate(self, B: Array) -> Array:
+        return reduce(add, [s.mix(operator.accurate(B)) for operator, s in self.terms])
 
     def diagonal(self, n_outputs: int = 1) -> Array:
-        total = None
+        parts = []
         for operator, structure in self.terms:
             values = operator.diagonal(n_outputs)
-            part = values * asarray_like(structure.diagonal(n_outputs), values)[None, :]
-            total = part if total is None else total + part
-        return total
+            parts.append(values * asarray_like(structure.diagonal(n_outputs), values)[None, :])
+        return reduce(add, parts)
 
     def cross(self, X_new: Array) -> LabelMixed:
         return LabelMixed(

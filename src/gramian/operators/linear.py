@@ -6,14 +6,17 @@ halves of the product run in parallel without write conflicts (SciPy's product u
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array
+from gramian._arrays import Array, namespace
 from gramian.kernels import Constant, Kernel, Linear, Product
 from gramian.kernels.base import float_sum
 from gramian.operators.base import InputOperator
 from gramian.operators.sparse_product import sparse_dot
+from gramian.operators.tiles import tiles
 
 
 def linear_variance(kernel: Kernel) -> float | None:
@@ -67,6 +70,14 @@ class LinearFeatures(InputOperator):
     def _matmul(self, B: Array) -> Array:
         return self.variance * _product(self.X, _product(self._transposed, B))
 
+    def _accurate(self, B: Array) -> Array:
+        left, right = (_in_float64(part) for part in (self.X, self._transposed))
+        return self.variance * _product(left, _product(right, B))
+
+    def _tiles(self) -> Iterator[Array]:
+        for _, values in tiles(self.kernel, self.X, self.Z):
+            yield values
+
     def to_dense(self) -> Array:
         return self.kernel(self.X, self.Z)
 
@@ -94,6 +105,10 @@ class LinearFeatures(InputOperator):
             return 0
         parts = (self._transposed.data, self._transposed.indices, self._transposed.indptr)
         return sum(part.nbytes for part in parts)
+
+
+def _in_float64(A: Array) -> Array:
+    return A.astype(np.float64) if sp.issparse(A) else namespace(A).astype(A, namespace(A).float64)
 
 
 def _product(A: Array, B: Array) -> Array:

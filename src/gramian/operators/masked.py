@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramian._arrays import Array, column
+from gramian._arrays import Array, asarray_like, column
 from gramian.operators.base import Operator
 
 
@@ -42,8 +42,23 @@ class Masked(Operator):
         self.dtype = operator.dtype
 
     def __matmul__(self, B: Array) -> Array:
-        mask = column(self.mask, B)
+        mask = self._column(B)
         return mask * (self.operator @ (mask * B))
+
+    def accurate(self, B: Array) -> Array:
+        mask = self._column(B)
+        return mask * self.operator.accurate(mask * B)
+
+    def _column(self, B: Array) -> Array:
+        """The mask, shaped to multiply B."""
+        # products with the mask would broadcast: one row to n rows, (n, C) to (n, n, C)
+        n, *columns = self.mask.shape
+        if B.shape[0] != n or (columns and (B.ndim != 3 or columns[0] not in (1, B.shape[2]))):
+            expected = (
+                f"({n}, C, {columns[0]}), one column for each mask" if columns else f"({n}, ...)"
+            )
+            raise ValueError(f"Masked multiplies arrays of shape {expected}; got {tuple(B.shape)}.")
+        return column(asarray_like(self.mask, B), B)
 
     def diagonal(self, n_outputs: int = 1) -> Array:
         values = self.operator.diagonal(n_outputs)

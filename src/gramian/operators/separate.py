@@ -5,7 +5,7 @@ Cost: one product with each M_c. In the one equation S_c is the matrix with a si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,11 +29,15 @@ class Separate(Operator):
         self.dtype = operators[0].dtype
 
     def __matmul__(self, B: Array) -> Array:
+        return self._columnwise(B, [operator.__matmul__ for operator in self.operators])
+
+    def accurate(self, B: Array) -> Array:
+        return self._columnwise(B, [operator.accurate for operator in self.operators])
+
+    def _columnwise(self, B: Array, products: list[Callable[[Array], Array]]) -> Array:
         self._check(B.shape[1])
-        xp = namespace(B)
-        # B[:, c] keeps a trailing axis so that an input operator sees at least two dimensions
-        columns = [M @ B[:, c : c + 1, ...] for c, M in enumerate(self.operators)]
-        return xp.concat(columns, axis=1)
+        columns = [product(B[:, c : c + 1, ...]) for c, product in enumerate(products)]
+        return namespace(B).concat(columns, axis=1)
 
     def _check(self, n_outputs: int) -> None:
         if n_outputs != len(self.operators):

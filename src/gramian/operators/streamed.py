@@ -7,6 +7,8 @@ kernels of `rbf_tiles`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -14,7 +16,7 @@ from gramian._arrays import Array, device_of, is_numpy, namespace
 from gramian.kernels import RBF, Constant, Kernel, Product, Sum, White
 from gramian.operators.base import InputOperator
 from gramian.operators.rbf_tiles import rbf_product
-from gramian.operators.tiles import tiled_product, tiled_vjp
+from gramian.operators.tiles import tiled_product, tiled_vjp, tiles
 
 
 class Streamed(InputOperator):
@@ -61,6 +63,10 @@ class Streamed(InputOperator):
         if isinstance(kernel, RBF) and is_numpy(self.X) and is_numpy(B):
             return rbf_product(self.X, self.X if self.Z is None else self.Z, B, kernel.length_scale)
         return tiled_product(kernel, self.X, self.Z, B)
+
+    def _tiles(self) -> Iterator[Array]:
+        for _, values in tiles(self.kernel, self.X, self.Z):
+            yield values
 
     def _zeros(self, B: Array) -> Array:
         shape = (self.shape[0], B.shape[1])

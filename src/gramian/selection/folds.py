@@ -78,9 +78,11 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
     >>> from gramian.operators import Dense
     >>> from gramian.selection import cross_val_latent, training_masks
     >>> from gramian.solvers import Problem
+    >>> from sklearn.model_selection import KFold
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(3 * X), regularization=1e-3)
-    >>> latent, solution = cross_val_latent(problem, training_masks(5, X, X[:, 0]))
+    >>> masks = training_masks(KFold(5, shuffle=True, random_state=0), X, X[:, 0])
+    >>> latent, solution = cross_val_latent(problem, masks)
     >>> solution.status, bool(np.abs(latent - np.sin(3 * X)).max() < 0.1)
     ('converged', True)
     """

@@ -9,7 +9,7 @@ RKHS inner product, `parameter_cg` the Euclidean one of the coefficients. On a q
 linear conjugate gradients.
 
 Deviates from the paper in: the stopping rule is the duality gap for every loss; q problems in
-lockstep, finished ones frozen; U is recomputed from A at every restart and to verify the end.
+lockstep, finished ones frozen; U is recomputed from A to verify the end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gramian.solvers.line_search import minimise_along
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-# A conjugate direction loses its meaning after as many steps as there are unknowns; rounding makes it earlier.
-RESTART_EVERY = 200
+# The gap is not what CG minimises and may rise for a while; so long without a smaller one, rounding is to blame.
+PATIENCE = 200
 
 
 class Metric(ABC):
@@ -47,11 +47,11 @@ def conjugate_gradient(
     callback: Callback | None,
 ) -> Solution:
     """Minimise; see `kernel_cg` for the arguments."""
-    recorder = Recorder(problem, tol, callback)
+    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)
     A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.product(A)
-    fresh, status, n_iter = True, "max_iter", 0
+    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
+    fresh = moved = True
     g_old = norm_old = h = Kh = None
     while True:
         rho = problem.residual(A, U)
@@ -59,20 +59,14 @@ def conjugate_gradient(
         objective, gap = problem.objective(A, U), problem.gap(inner(rho, K_rho))
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            U, fresh, g_old = recorder.product(A), True, None
+            U, fresh, g_old = recorder.accurate_product(A), True, None
             continue
-        recorder.record(objective, gap)
-        if bool(xp.all(done)):
-            status = "converged"
-            break
-        if n_iter > 0 and recorder.should_stop(A):
-            status = "stopped"
-            break
-        if n_iter == max_iter or status == "stalled":
-            break
+        status = recorder.verdict(A, objective, gap, moved=moved)
+        if status is not None:
+            return recorder.verified(A, objective, gap, status, fresh=fresh)
         g, Kg = metric.gradient(recorder, rho, K_rho)
         norm = metric.inner(g, g, Kg)
-        if g_old is None or h is None or n_iter % RESTART_EVERY == 0:
+        if g_old is None:
             h, Kh = -g, -Kg
         else:
             turn = problem.spread(_turn(norm, metric.inner(g_old, g, Kg), norm_old))
@@ -84,15 +78,7 @@ def conjugate_gradient(
         t = problem.spread(step)
         A, U, fresh = A + t * h, U + t * Kh, False
         g_old, norm_old = g, norm
-        if not bool(xp.any((step > 0) & ~done)):
-            status = "stalled"
-        n_iter += 1
-    advice = (
-        "Raise max_iter or tol, or use solver='newton'."
-        if status == "max_iter"
-        else "Raise tol, or use float64."
-    )
-    return recorder.solution(A, gap, status, n_iter, advice)
+        moved = bool(xp.any((step > 0) & ~done))
 
 
 def _turn(norm: Array, overlap: Array, old_norm: Array) -> Array:

@@ -25,6 +25,8 @@ from gramian.solvers.line_search import backtrack
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
+PATIENCE = 6
+
 
 def exact(
     problem: Problem,
@@ -42,38 +44,29 @@ def exact(
         raise TypeError(
             "solver='exact' needs NumPy arrays; use solver='newton' for other array libraries."
         )
-    recorder = Recorder(problem, tol, callback)
-    blocks = problem.operator.blocks(problem.shape[1])
+    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
+    dtype = problem.targets.dtype  # factors are as precise as the coefficients
+    blocks = [(np.asarray(K, dtype=dtype), c) for K, c in problem.operator.blocks(problem.shape[1])]
     A = problem.start(start)
-    U = _product(blocks, A)
-    objective = problem.objective(A, U)
-    status, n_iter = "max_iter", 0
+    moved = True
     while True:
-        rho = problem.residual(A, U)
-        K_rho = _product(blocks, rho)
+        U = _product(recorder, blocks, A)
+        objective, rho = problem.objective(A, U), problem.residual(A, U)
+        K_rho = _product(recorder, blocks, rho)
         gap = problem.gap(inner(rho, K_rho))
+        status = recorder.verdict(A, objective, gap, moved=moved)
+        if status is not None:
+            return recorder.solution(A, objective, gap, status)
         done = recorder.converged(objective, gap)
-        recorder.record(objective, gap)
-        if np.all(done):
-            status = "converged"
-            break
-        if n_iter > 0 and recorder.should_stop(A):
-            status = "stopped"
-            break
-        if n_iter == max_iter or status == "stalled":
-            break
         s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
-        Ks = _product(blocks, s)
-        step, objective = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
-        if not np.any((step > 0) & ~done):
-            status = "stalled"
+        Ks = _product(recorder, blocks, s)
+        step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
+        moved = bool(np.any((step > 0) & ~done))
         A = A + problem.spread(step) * s
-        U = _product(blocks, A)
-        n_iter += 1
-    return recorder.solution(A, gap, status, n_iter, "Raise max_iter or tol, or regularise more.")
 
 
-def _product(blocks: list, B: np.ndarray) -> np.ndarray:
+def _product(recorder: Recorder, blocks: list, B: np.ndarray) -> np.ndarray:
+    recorder.n_products += 1
     out = np.empty_like(B)
     for matrix, outputs in blocks:
         columns = B[:, outputs, :]

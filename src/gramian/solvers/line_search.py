@@ -15,7 +15,7 @@ SUFFICIENT_DECREASE = 1e-4
 
 def backtrack(
     problem: Problem, A: Array, U: Array, s: Array, Ks: Array, objective: Array, slope: Array
-) -> tuple[Array, Array]:
+) -> Array:
     """Halve the step until the objective falls enough.
 
     Parameters
@@ -27,8 +27,8 @@ def backtrack(
 
     Returns
     -------
-    step, objective : array of shape (q,)
-        A step of 0 where no decrease was found.
+    step : array of shape (q,)
+        0 where no decrease was found.
     """
     xp = namespace(U)
     # rounding of a sum of n·C losses; without it the last Newton steps would be refused
@@ -39,9 +39,9 @@ def backtrack(
         trial = problem.objective(A + t * s, U + t * Ks)
         bad = ~(trial <= objective + SUFFICIENT_DECREASE * step * slope + slack)  # true for NaN
         if not bool(xp.any(bad)):
-            return step, trial
+            return step
         step = xp.where(bad, step / 2, step)
-    return xp.where(bad, xp.zeros_like(step), step), xp.where(bad, objective, trial)
+    return xp.where(bad, xp.zeros_like(step), step)
 
 
 def minimise_along(

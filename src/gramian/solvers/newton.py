@@ -22,6 +22,7 @@ from gramian.solvers.solution import Callback, Recorder, Solution
 # 1e-10: a constant needs a fifth fewer products than residuals that fall with the outer one, and 0.1 to 0.2 are alike.
 FORCING = 0.15
 MAX_INNER = 250
+PATIENCE = 6
 
 
 def newton(
@@ -50,33 +51,23 @@ def newton(
     -------
     Solution
     """
-    recorder = Recorder(problem, tol, callback)
+    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)
     A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.product(A)
-    fresh = True  # U is 𝒦A as computed, not as updated
-    objective = problem.objective(A, U)
+    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
+    fresh = moved = True  # U is 𝒦A as computed, not as updated
     forcing = 0.0 if problem.loss.quadratic else FORCING  # a quadratic is its own model
-    status, n_iter = "max_iter", 0
     while True:
-        rho = problem.residual(A, U)
+        objective, rho = problem.objective(A, U), problem.residual(A, U)
         K_rho = recorder.product(rho)
-        norm = inner(rho, K_rho)
-        gap = problem.gap(norm)
+        gap = problem.gap(inner(rho, K_rho))
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            U, fresh = recorder.product(A), True
-            objective = problem.objective(A, U)
+            U, fresh = recorder.accurate_product(A), True
             continue
-        recorder.record(objective, gap)
-        if bool(xp.all(done)):
-            status = "converged"
-            break
-        if n_iter > 0 and recorder.should_stop(A):
-            status = "stopped"
-            break
-        if n_iter == max_iter or status == "stalled":
-            break
+        status = recorder.verdict(A, objective, gap, moved=moved)
+        if status is not None:
+            return recorder.verified(A, objective, gap, status, fresh=fresh)
         s, Ks = solve_newton_system(
             recorder,
             problem.curvature(U),
@@ -86,16 +77,7 @@ def newton(
             relative=xp.where(done, xp.ones_like(gap), forcing * xp.ones_like(gap)),
             max_iter=MAX_INNER,
         )
-        step, new_objective = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
+        step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
         t = problem.spread(step)
         A, U, fresh = A + t * s, U + t * Ks, False
-        if not bool(xp.any((step > 0) & ~done)):
-            status = "stalled"
-        objective = new_objective
-        n_iter += 1
-    advice = (
-        "Raise max_iter or tol, or regularise more."
-        if status == "max_iter"
-        else "Raise tol, or use float64."
-    )
-    return recorder.solution(A, gap, status, n_iter, advice)
+        moved = bool(xp.any((step > 0) & ~done))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian._arrays import Array, to_numpy
+from gramian._arrays import Array, inner, to_numpy
 from gramian.solvers.problem import Problem
 
 
@@ -68,69 +68,125 @@ Callback = Callable[[Progress], Any]
 
 
 class Recorder:
-    """Counts products, keeps the history and decides when a solver is done."""
+    """Counts products, keeps the history and says when a solver is done.
 
-    def __init__(self, problem: Problem, tol: float, callback: Callback | None):
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+    max_iter : int
+    callback : callable or None
+    patience : int
+        Iterations without a smaller gap after which rounding errors are to blame.
+    """
+
+    def __init__(
+        self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
+    ):
         if not tol >= 0:
             raise ValueError(f"tol must be >= 0, got {tol!r}.")
         self.problem = problem
         self.tol = tol
+        self.max_iter = max_iter
         self.callback = callback
+        self.patience = patience
         self.n_products = 0
         self.rows: list[tuple[float, float, int, float]] = []
+        self.best_gap, self.best_row = float("inf"), 0
         self.started = time.perf_counter()
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations done."""
+        return len(self.rows) - 1
 
     def product(self, B: Array) -> Array:
         """𝒦B, counted."""
         self.n_products += 1
         return self.problem.operator @ B
 
+    def accurate_product(self, B: Array) -> Array:
+        """𝒦B with sums in float64, counted."""
+        self.n_products += 1
+        return self.problem.operator.accurate(B)
+
     def converged(self, objective: Array, gap: Array) -> Array:
         """Boolean (q,): the gap is at most tol × objective."""
         return gap <= self.tol * objective
 
-    def record(self, objective: Array, gap: Array) -> None:
-        """Append a row to the history."""
-        seconds = time.perf_counter() - self.started
-        total = (float(to_numpy(objective).sum()), float(to_numpy(gap).sum()))
-        self.rows.append((*total, self.n_products, seconds))
+    def _row(self, objective: Array, gap: Array) -> tuple[float, float, int, float]:
+        totals = (float(to_numpy(objective).sum()), float(to_numpy(gap).sum()))
+        return (*totals, self.n_products, time.perf_counter() - self.started)
 
-    def should_stop(self, A: Array) -> bool:
-        """Tell the callback about the iteration just recorded."""
-        if self.callback is None:
-            return False
-        objective, gap, _, _ = self.rows[-1]
-        return bool(self.callback(Progress(len(self.rows) - 1, squeezed(A), objective, gap)))
+    def verdict(self, A: Array, objective: Array, gap: Array, *, moved: bool) -> str | None:
+        """Record an iteration; return the status if it was the last one, else None.
 
-    def solution(self, A: Array, gap: Array, status: str, n_iter: int, advice: str) -> Solution:
+        ``moved`` says whether the iteration changed anything.
+        """
+        self.rows.append(self._row(objective, gap))
+        total_objective, total_gap, _, _ = self.rows[-1]
+        if total_gap < 0.9 * self.best_gap:
+            self.best_gap, self.best_row = total_gap, self.n_iter
+        stop = False
+        if self.callback is not None and self.n_iter > 0:
+            stop = bool(
+                self.callback(Progress(self.n_iter, squeezed(A), total_objective, total_gap))
+            )
+        if bool(to_numpy(self.converged(objective, gap)).all()):
+            return "converged"
+        if stop:
+            return "stopped"
+        if not moved or self.n_iter - self.best_row >= self.patience:
+            return "stalled"
+        return "max_iter" if self.n_iter >= self.max_iter else None
+
+    def verified(
+        self, A: Array, objective: Array, gap: Array, status: str, *, fresh: bool
+    ) -> Solution:
+        """Return the solution with a certificate from ``U = 𝒦A`` itself, computed unless it is ``fresh``."""
+        if not fresh:
+            U = self.accurate_product(A)
+            rho = self.problem.residual(A, U)
+            objective = self.problem.objective(A, U)
+            gap = self.problem.gap(inner(rho, self.product(rho)))
+            if bool(to_numpy(self.converged(objective, gap)).all()):
+                status = "converged"
+        return self.solution(A, objective, gap, status)
+
+    def solution(self, A: Array, objective: Array, gap: Array, status: str) -> Solution:
         """Assemble the result, and warn if the tolerance was not reached."""
-        objective, total_gap, _, _ = self.rows[-1]
+        self.rows[-1] = self._row(objective, gap)
+        columns = zip(*self.rows, strict=True)
         names = ("objective", "gap", "products", "seconds")
-        history = {
-            name: np.array(values)
-            for name, values in zip(names, zip(*self.rows, strict=True), strict=True)
-        }
+        history = {name: np.array(values) for name, values in zip(names, columns, strict=True)}
         result = Solution(
             squeezed(A),
             status,
-            objective,
-            total_gap,
+            self.rows[-1][0],
+            self.rows[-1][1],
             to_numpy(gap).copy(),
-            n_iter,
+            self.n_iter,
             self.n_products,
             history,
         )
         if status in ("max_iter", "stalled"):
-            reached = f"relative duality gap {result.relative_gap:.2e} against tol={self.tol:.2e}"
-            why = (
-                f"after max_iter={n_iter} iterations"
-                if status == "max_iter"
-                else "at the limit of rounding"
-            )
+            why, advice = _REASONS[status]
             warnings.warn(
-                f"Stopped {why} with {reached}. {advice}", ConvergenceWarning, stacklevel=4
+                f"Stopped {why.format(self.n_iter)} with a relative duality gap of "
+                f"{result.relative_gap:.2e}, above tol={self.tol:.2e}. {advice}",
+                ConvergenceWarning,
+                stacklevel=4,
             )
         return result
+
+
+_REASONS = {
+    "max_iter": ("after max_iter={} iterations", "Raise max_iter or tol, or regularise more."),
+    "stalled": (
+        "after {} iterations, at the limit of rounding errors,",
+        "Raise tol, scale the kernel down or regularise more.",
+    ),
+}
 
 
 def squeezed(A: Array) -> Array:
