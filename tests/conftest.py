@@ -5,6 +5,7 @@ import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+import numba
 import numpy as np
 import pytest
 
@@ -31,6 +32,15 @@ def X() -> np.ndarray:
 def X_new() -> np.ndarray:
     """Six other examples; read-only."""
     return _read_only(6, 3, seed=1)
+
+
+@pytest.fixture
+def one_thread():
+    """Parallel regions on a dozen rows cost more than they give, much more on a busy machine."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])

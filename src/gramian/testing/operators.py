@@ -27,7 +27,7 @@ class CountingOperator(Operator):
     Attributes
     ----------
     n_products : int
-        Number of products ``operator @ B``.
+        Number of products, ``operator @ B`` and ``operator.accurate(B)``.
     n_columns : int
         Number of vectors multiplied in them, ``C·q`` for B of shape (n, C, q).
 
@@ -54,6 +54,11 @@ class CountingOperator(Operator):
         self.n_products += 1
         self.n_columns += prod(B.shape[1:])
         return self.operator @ B
+
+    def accurate(self, B: Any) -> Any:
+        self.n_products += 1
+        self.n_columns += prod(B.shape[1:])
+        return self.operator.accurate(B)
 
     def diagonal(self, n_outputs: int = 1) -> Any:
         return self.operator.diagonal(n_outputs)
@@ -160,6 +165,7 @@ def check_operator(
     clauses = [
         _has_shape_and_dtype,
         _multiplies,
+        _multiplies_accurately,
         _is_linear,
         _refuses_other_sizes,
         _leaves_inputs_alone,
@@ -201,16 +207,17 @@ def _case(
 
 
 def _has_shape_and_dtype(case: _Case) -> None:
-    """shape holds two integers, nbytes is not negative, and a product has the dtype of the operator."""
+    """shape holds two integers, nbytes is not negative, and a product has the shape and dtype of B."""
     operator = case.operator
     assert all(type(size) is int for size in operator.shape), f"shape is {operator.shape}."
     assert operator.nbytes >= 0, f"nbytes is {operator.nbytes}."
     for shape in case.shapes:
-        (B,) = case.columns(shape)
-        product = operator @ B
-        assert product.dtype == operator.dtype == B.dtype, f"dtype {product.dtype}."
         expected = (operator.shape[0], *shape)
-        assert product.shape == expected, f"shape {product.shape}, not {expected}."
+        for dtype in (np.float32, np.float64):
+            B = case.columns(shape)[0].astype(dtype)
+            for name, product in [("@", operator @ B), ("accurate", operator.accurate(B))]:
+                assert product.dtype == dtype, f"{name}: {B.dtype} became {product.dtype}."
+                assert product.shape == expected, f"{name}: shape {product.shape}, not {expected}."
 
 
 def _multiplies(case: _Case) -> None:
@@ -218,6 +225,15 @@ def _multiplies(case: _Case) -> None:
     for shape in case.shapes:
         (B,) = case.columns(shape)
         assert_close(case.operator @ B, case.oracle(B), case.precision, f"B {B.shape}")
+
+
+def _multiplies_accurately(case: _Case) -> None:
+    """operator.accurate(B) is the same product, and as close to it for float64 arrays."""
+    for shape in case.shapes:
+        (B,) = case.columns(shape)
+        for array in (B, B.astype(np.float64)):
+            found = case.operator.accurate(array)
+            assert_close(found, case.oracle(array), case.precision, f"{array.dtype} {B.shape}")
 
 
 def _is_linear(case: _Case) -> None:
@@ -260,11 +276,12 @@ def _refuses_other_sizes(case: _Case) -> None:
         if n_rows == case.operator.shape[1]:
             continue
         (B,) = case.random(n_rows, shape)
-        try:
-            case.operator @ B
-        except (ValueError, TypeError, IndexError):
-            continue
-        raise AssertionError(f"multiplied an array of {n_rows} rows.")
+        for product in (case.operator.__matmul__, case.operator.accurate):
+            try:
+                product(B)
+            except (ValueError, TypeError, IndexError):
+                continue
+            raise AssertionError(f"{product.__name__} took an array of {n_rows} rows.")
 
 
 def _leaves_inputs_alone(case: _Case) -> None:
