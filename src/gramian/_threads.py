@@ -17,9 +17,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 
-__all__ = ["exclusive", "exclusively"]
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["exclusive", "exclusively", "single_threaded_blas"]
 
 
 class _Gate:
@@ -53,3 +55,16 @@ def exclusively(function):
             return function(*args, **kwargs)
 
     return guarded
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Finding the loaded libraries takes milliseconds; setting their number of threads microseconds.
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Limit BLAS to one thread, for kernels that call it from each of Numba's threads."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

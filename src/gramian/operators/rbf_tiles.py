@@ -1,0 +1,296 @@
+"""Products with a radial kernel matrix that is never stored.
+
+Formula
+    ``out_i = Σ_j φ(‖(x_i − z_j)/ℓ‖) B_j`` for φ(r) = exp(−r²/2) and the Matérn profiles
+    φ(r) = (1 + c₁a + c₂a²) exp(−a), a = √(2ν) r, with (c₁, c₂) = (0, 0), (1, 0), (1, 1/3) for
+    ν = 1/2, 3/2, 5/2.
+
+Method
+    The matrix is walked in blocks, and each block is used up while it is in cache. If Z *is* X,
+    only the blocks on and above the diagonal are evaluated; each serves its rows and its columns.
+    There are three routes (`_choose_route`):
+
+    * ``"fused"``: few features, few right-hand sides. Squared distances, φ and the inner products with
+      B in one go in the first-level cache, parallel over rows (`radial_loops`).
+    * ``"tile"``: few features, many right-hand sides. The block is written out, BLAS multiplies.
+    * ``"gemm"``: many features. ‖x‖² + ‖z‖² − 2⟨x, z⟩ of centred data, the last term by BLAS.
+
+Cost
+    n·m·d multiply-adds for the distances, n·m evaluations of φ (half of both if Z is X) and n·m·k
+    multiply-adds. Memory: a copy of Z in units of ℓ, a block of X, a tile (8 MiB at most), a float64
+    accumulator of the shape of a block of the output (of the output, if Z is X).
+
+Floor
+    flops / GEMM rate + exps / exp rate; `benchmarks/streamed.py` measures both and the distance to them.
+
+Differs from the textbook in
+    summing (x − z)² wherever d is small, instead of expanding the square: it costs 8 % more at d = 10 and has
+    no cancellation, so that neither shifted data nor a small ℓ cost digits. Where the square is expanded, blocks with
+    norms so large that it would cost digits are computed by differences, too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian._threads import exclusive, single_threaded_blas
+from gramian.operators.radial_loops import (
+    CHUNK,
+    GROUP,
+    PANEL,
+    add_up,
+    fused_block,
+    tile_block,
+)
+
+__all__ = ["radial_product", "rbf_product"]
+
+_FUSED_BLOCK = 2048  # rows and columns; takes milliseconds, so that Ctrl-C is honoured at once
+_TILE_BLOCK = 1024  # a tile of 4 MiB (float32) or 8 MiB stays in the third-level cache
+_PREPARED_BYTES = 8 * 2**20  # of a block of X; many features make for fewer rows
+_EXACT_BYTES = 32 * 2**20  # a larger accumulator of a symmetric product is kept in the dtype of X
+# A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
+_FUSED_MIRROR, _TILE_MIRROR = 16, 256
+# Expanding the square loses about 4·eps·(‖x‖² + ‖z‖²) of a kernel value near 1: 3e−6 and 8e−13 at these limits.
+_NORM_LIMIT = {np.float32: 8.0, np.float64: 1e3}
+
+
+class _Profile(NamedTuple):
+    """φ in base 2: ``2^(−t)`` with ``t = gain r²``, or ``(1 + t (linear + t square)) 2^(−t)`` with
+    ``t = √(gain r²)`` if `rooted`."""
+
+    gain: float
+    rooted: bool
+    linear: float
+    square: float
+
+
+_LOG2_E, _LN_2 = math.log2(math.e), math.log(2.0)
+_PROFILES = {
+    "rbf": _Profile(0.5 * _LOG2_E, False, 0.0, 0.0),
+    "matern12": _Profile(_LOG2_E**2, True, 0.0, 0.0),
+    "matern32": _Profile(3.0 * _LOG2_E**2, True, _LN_2, 0.0),
+    "matern52": _Profile(5.0 * _LOG2_E**2, True, _LN_2, _LN_2**2 / 3.0),
+}
+
+
+class _Units(NamedTuple):
+    """Coordinates ``(x − centre) · factor`` in which φ has the compiled parameters `profile`."""
+
+    centre: np.ndarray | None
+    factor: np.ndarray | float
+    profile: tuple
+
+
+def rbf_product(
+    X: np.ndarray,
+    Z: np.ndarray,
+    B: np.ndarray,
+    length_scale: float | np.ndarray,
+    *,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return ``Σ_j exp(−‖(x_i − z_j)/ℓ‖²/2) B_j``; see `radial_product`."""
+    return radial_product(X, Z, B, length_scale, profile="rbf", out=out)
+
+
+def radial_product(
+    X: np.ndarray,
+    Z: np.ndarray,
+    B: np.ndarray,
+    length_scale: float | np.ndarray,
+    *,
+    profile: str = "rbf",
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Multiply a radial kernel matrix with B without storing it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        float32 or float64, in any memory order, possibly read-only.
+    Z : ndarray of shape (m, d)
+        Pass X itself (the same object) for the symmetric matrix: that is nearly twice as fast.
+    B : ndarray of shape (m, k)
+    length_scale : float or ndarray of shape (d,)
+    profile : {"rbf", "matern12", "matern32", "matern52"}, default="rbf"
+    out : ndarray of shape (n, k), default=None
+        Where to write the result. Must not overlap the inputs.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        float32 if X, Z and B are, else float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [2.0]])
+    >>> radial_product(X, X, np.ones((2, 1)), 2.0).round(4)
+    array([[1.6065],
+           [1.6065]])
+    """
+    dtype = np.float32 if np.result_type(X, Z, B) == np.float32 else np.float64
+    _check_shapes(X, Z, B, length_scale, profile)
+    n, m, d, k = X.shape[0], Z.shape[0], X.shape[1], B.shape[1]
+    if out is None:
+        out = np.empty((n, k), dtype)
+    elif out.shape != (n, k):
+        raise ValueError(f"out has shape {out.shape}, the product has shape {(n, k)}.")
+    if 0 in (n, m, k):
+        out[...] = 0
+        return out
+    route = _choose_route(d, k, profile)
+    units = _choose_units(Z, np.asarray(length_scale, np.float64), _PROFILES[profile], route, dtype)
+    B = np.ascontiguousarray(B, dtype)
+    if route == "fused":
+        _fused_product(X, Z, B, units, out)
+    else:
+        _tiled_product(X, Z, B, units, out, by_gemm=route == "gemm")
+    return out
+
+
+def _choose_route(d: int, k: int, profile: str) -> str:
+    # Milliseconds of one AVX-512 core (Zen 4) for fused / tile / gemm, n = m = 4096, X not Z:
+    #          d, k:   10, 1        10, 30       10, 100         64, 1        128, 1       784, 1
+    # float32          9/ 12/ 16   23/ 30/ 34   58/ 57/ 59   36/ 42/ 36   64/ 89/ 64   532/621/353
+    # float64         20/ 30/ 31   48/ 60/ 59  123/112/111   69/ 98/ 68
+    # Where it is a tie, differences win, because they lose no digits. The Matérn profile of ν = 1/2 is not
+    # differentiable at 0: there the root makes 1e−3 of a cancellation error of 1e−6.
+    if d > 64 and profile != "matern12":
+        return "gemm"
+    return "fused" if k <= 64 else "tile"
+
+
+def _check_shapes(X, Z, B, length_scale, profile) -> None:
+    if X.ndim != 2 or Z.ndim != 2 or B.ndim != 2:
+        raise ValueError("X, Z and B must be two-dimensional.")
+    if Z.shape[1] != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must agree.")
+    if B.shape[0] != Z.shape[0]:
+        raise ValueError(f"B has {B.shape[0]} rows; the matrix has {Z.shape[0]} columns.")
+    if np.shape(length_scale) not in ((), (1,), (X.shape[1],)):
+        raise ValueError(
+            f"length_scale has shape {np.shape(length_scale)}; pass a number or one per feature, "
+            f"shape ({X.shape[1]},)."
+        )
+    if not np.all(np.asarray(length_scale) > 0):
+        raise ValueError("length_scale must be positive.")
+    if profile not in _PROFILES:
+        raise ValueError(f"profile must be one of {sorted(_PROFILES)}, not {profile!r}.")
+
+
+def _choose_units(Z, length_scale, profile, route, dtype) -> _Units:
+    """Scale by powers of two where that suffices: it is exact, and differences of raw data lose nothing.
+
+    Several length scales, or an expanded square, need data that are centred and truly in units of ℓ.
+    """
+    if length_scale.size == 1 and route != "gemm":
+        # Bounded, so that neither the data nor the remaining gain leave the range of float32.
+        exponent = min(60, max(-60, -round(math.log2(length_scale.item()))))
+        factor = 2.0**exponent
+        gain = profile.gain / (length_scale.item() * factor) ** 2
+        centre = None
+    else:
+        centre = Z.mean(axis=0, dtype=np.float64)
+        factor = 1.0 / length_scale
+        gain = profile.gain
+    gain = min(gain, float(np.finfo(dtype).max))
+    compiled = (dtype(gain), profile.rooted, dtype(profile.linear), dtype(profile.square))
+    return _Units(centre, factor, compiled)
+
+
+def _prepare(A, rows, units, dtype) -> np.ndarray:
+    """Rows of A in the given units, with zeros up to whole groups of rows and an even d."""
+    block = A[rows]
+    count, d = block.shape
+    prepared = np.zeros((-(-count // GROUP) * GROUP, max(2, d + d % 2)), dtype)
+    if units.centre is None:
+        np.multiply(block, dtype(units.factor), out=prepared[:count, :d], casting="same_kind")
+    else:
+        prepared[:count, :d] = (block - units.centre) * units.factor
+    return prepared
+
+
+def _blocks(count: int, d: int, size: int) -> list[slice]:
+    """Slices of at most `size` rows and about `_PREPARED_BYTES` in float64, in whole parallel tasks."""
+    size = max(CHUNK, min(size, _PREPARED_BYTES // (8 * max(1, d))) // CHUNK * CHUNK)
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def _walk(X, Z, B, units, size, mirrored, column, multiply, out) -> None:
+    """Visit the blocks of the matrix, or of its upper half if `mirrored`.
+
+    ``column(z, B_J)`` packs prepared columns once; ``multiply(x, packed, totals_I, B_I, totals_J)`` adds a block's
+    product to the totals of its rows and, unless `totals_J` is None, that of its transpose to those of its columns.
+    """
+    k, dtype = B.shape[1], B.dtype.type
+    columns = [(J, column(_prepare(Z, J, units, dtype), B[J])) for J in _blocks(*Z.shape, size)]
+    rows = _blocks(*X.shape, size)
+    exact = not mirrored or B.size * 8 <= _EXACT_BYTES
+    kept = X.shape[0] if mirrored else rows[0].stop
+    totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
+    for index, I in enumerate(rows):
+        x = _prepare(X, I, units, dtype)
+        first = I.start if mirrored else 0
+        totals_I = totals[first : first + x.shape[0]]
+        B_I = np.zeros((x.shape[0], k), dtype)
+        if mirrored:
+            B_I[: I.stop - I.start] = B[I]
+        else:
+            totals_I[...] = 0
+        for J, packed in columns[index if mirrored else 0 :]:
+            twice = mirrored and J != I
+            multiply(x, packed, totals_I, B_I, totals[J] if twice else None)
+        out[I] = totals_I[: I.stop - I.start]
+
+
+def _fused_product(X, Z, B, units, out) -> None:
+    """Route "fused": distances, φ and inner products in one compiled call per block."""
+    k = B.shape[1]
+    mirrored = Z is X and k <= _FUSED_MIRROR
+    sums = np.empty(-(-_FUSED_BLOCK // CHUNK) * _FUSED_BLOCK * k if mirrored else 0, B.dtype)
+
+    def column(z, B_J):
+        return np.ascontiguousarray(z[: len(B_J)].T), np.ascontiguousarray(B_J.T)
+
+    def multiply(x, packed, totals_I, B_I, totals_J):
+        z, y = packed
+        shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, z.shape[1])
+        partial = sums[: math.prod(shape)].reshape(shape)
+        with exclusive():
+            fused_block(x, z, y, units.profile, totals_I, B_I, partial)
+            if totals_J is not None:
+                add_up(partial, totals_J)
+
+    _walk(X, Z, B, units, _FUSED_BLOCK, mirrored, column, multiply, out)
+
+
+def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
+    """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
+    k = B.shape[1]
+    buffer = np.empty(_TILE_BLOCK**2, B.dtype)
+    mirrored = Z is X and k <= _TILE_MIRROR
+    sums = np.empty(-(-_TILE_BLOCK // PANEL) * _TILE_BLOCK * k if mirrored else 0, B.dtype)
+    limit = _NORM_LIMIT[B.dtype.type] if by_gemm else -1.0
+
+    def column(z, B_J):
+        z = np.ascontiguousarray(z[: len(B_J)].T)
+        return z, np.einsum("ij,ij->j", z, z), B_J
+
+    def multiply(x, packed, totals_I, B_I, totals_J):
+        z, zz, B_J = packed
+        xx = np.einsum("ij,ij->i", x, x)
+        shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), z.shape[1], k)
+        partial = sums[: math.prod(shape)].reshape(shape)
+        tile = buffer[: len(x) * len(B_J)].reshape(len(x), len(B_J))
+        expand = bool(xx.max() + zz.max() <= limit)
+        with exclusive(), single_threaded_blas():
+            tile_block(x, xx, z, zz, expand, B_J, units.profile, tile, totals_I, B_I, partial)
+        if totals_J is not None:
+            totals_J += partial.sum(axis=0, dtype=np.float64)
+
+    _walk(X, Z, B, units, _TILE_BLOCK, mirrored, column, multiply, out)
