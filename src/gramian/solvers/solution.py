@@ -66,6 +66,10 @@ class Progress:
 
 Callback = Callable[[Progress], Any]
 
+# A relative fall of the objective that is progress and not rounding, even in float32. The gap alone does not tell:
+# far from the optimum it may rise for many steps.
+PROGRESS = 1e-6
+
 
 class Recorder:
     """Counts products, keeps the history and says when a solver is done.
@@ -77,7 +81,7 @@ class Recorder:
     max_iter : int
     callback : callable or None
     patience : int
-        Iterations without a smaller gap after which rounding errors are to blame.
+        Iterations with neither a smaller gap nor a lower objective after which rounding errors are to blame.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class Recorder:
         self.patience = patience
         self.n_products = 0
         self.rows: list[tuple[float, float, int, float]] = []
-        self.best_gap, self.best_row = float("inf"), 0
+        self.best_gap, self.best_objective, self.best_row = float("inf"), 0.0, 0
         self.started = time.perf_counter()
 
     @property
@@ -125,8 +129,10 @@ class Recorder:
         """
         self.rows.append(self._row(objective, gap))
         total_objective, total_gap, _, _ = self.rows[-1]
-        if total_gap < 0.9 * self.best_gap:
-            self.best_gap, self.best_row = total_gap, self.n_iter
+        lower = total_objective < self.best_objective - PROGRESS * abs(self.best_objective)
+        if total_gap < 0.9 * self.best_gap or lower:
+            self.best_gap = min(total_gap, self.best_gap)
+            self.best_objective, self.best_row = total_objective, self.n_iter
         stop = False
         if self.callback is not None and self.n_iter > 0:
             stop = bool(
