@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import solvers
 from gramian._arrays import Array, device_of, is_numpy, namespace
-from gramian._validation import check_choice, check_flag, check_gram, check_number
+from gramian._validation import check_choice, check_flag, check_gram, check_number, naming_text
 from gramian.kernels import Kernel, as_kernel
 from gramian.labels import Identity
 from gramian.losses import Loss
@@ -84,7 +84,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, **kwargs: Any) -> tuple[Array, Array]:
         """X as float features (dense or CSR) and y, checked by scikit-learn."""
-        with _naming_text(X):
+        with naming_text(X):
             X, y = validate_data(
                 self,
                 X,
@@ -101,7 +101,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _validated_new(self, X: Any, method: str) -> Array:
         """X for prediction, in the format of the training data."""
         check_is_fitted(self)
-        with _naming_text(X):
+        with naming_text(X):
             X = validate_data(self, X, accept_sparse="csr", dtype=_float_dtypes(X), reset=False)
         train = self.X_fit_
         if sp.issparse(train) or sp.issparse(X):
@@ -205,18 +205,6 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-@contextmanager
-def _naming_text(X: Any) -> Iterator[None]:
-    """Say which argument holds text where numbers should be; NumPy's error does not."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if not str(error).startswith(("could not convert", "float() argument")):
-            raise
-        name = "X" if np.asarray(X).dtype.kind in "OUS" else "y"
-        raise type(error)(f"{name} must hold numbers: {error}. Encode text first.") from None
 
 
 def _is_precomputed(kernel: Any) -> bool:

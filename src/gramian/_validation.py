@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy.linalg import LinAlgError, cholesky
 
 from gramian._arrays import Array, asarray_like, is_numpy, namespace, to_numpy
@@ -16,7 +20,7 @@ def check_number(
 ) -> None:
     """Refuse what is not a finite (whole) number at or above ``low``, or above it when ``strict``."""
     kind = Integral if whole else Real
-    words = "a whole number" if whole else "a number"
+    words = "a whole number" if whole else "a finite number"
     bound = f"> {low:g}" if strict else f">= {low:g}"
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name} must be {words} {bound}, got {value!r}.")
@@ -36,33 +40,51 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
-def check_sample_weight(sample_weight: Any, like: Array) -> Array | None:
+def check_sample_weight(
+    sample_weight: Any, like: Array, *, name: str = "sample_weight"
+) -> Array | None:
     """Return weights of shape (n_samples,) in the array library and dtype of ``like``, or None.
 
-    ``like`` is an array with one row for each example.
+    ``like`` is an array with one row for each example; errors call the argument ``name``.
     """
     if sample_weight is None:
         return None
     n = int(like.shape[0])
-    if isinstance(sample_weight, Real):
-        sample_weight = np.full(n, float(sample_weight))
-    elif not hasattr(sample_weight, "dtype"):
+    weights = getattr(sample_weight, "values", sample_weight)  # of a data frame's column
+    if not is_array_api_obj(weights) or is_numpy(weights):
         try:
-            sample_weight = np.asarray(sample_weight, dtype=float)
+            number = np.asarray(weights).dtype.kind not in "USc"  # these convert silently
+            weights = np.asarray(weights, dtype=float)
         except (TypeError, ValueError):
-            raise TypeError(f"sample_weight must be numbers, got {sample_weight!r}.") from None
-    weights = asarray_like(getattr(sample_weight, "values", sample_weight), like)
+            number = False
+        if not number:
+            raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
+        if weights.ndim == 0:
+            weights = np.full(n, weights)
+    weights = asarray_like(weights, like)
     if tuple(weights.shape) != (n,):
         shape = tuple(weights.shape)
-        raise ValueError(
-            f"sample_weight must have shape ({n},), one for each row of X, got {shape}."
-        )
+        raise ValueError(f"{name} must have shape ({n},), one for each row of X, got {shape}.")
     xp = namespace(weights)
-    if not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
-        raise ValueError("sample_weight must be finite and not negative.")
+    bad = ~(xp.isfinite(weights) & (weights >= 0))
+    if bool(xp.any(bad)):
+        worst = float(weights[bad][0])
+        raise ValueError(f"{name} must be finite and not negative, got {worst:g}.")
     if not bool(xp.any(weights > 0)):
-        raise ValueError("sample_weight is zero for every example: at least one must be positive.")
+        raise ValueError(f"{name} is zero for every example: at least one must be positive.")
     return weights
+
+
+@contextmanager
+def naming_text(X: Any) -> Iterator[None]:
+    """Say which of X and y holds text where numbers should be; NumPy's error does not."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(("could not convert", "float() argument")):
+            raise
+        name = "X" if np.asarray(X).dtype.kind in "OUS" else "y"
+        raise type(error)(f"{name} must hold numbers: {error}. Encode text first.") from None
 
 
 def check_gram(K: Array) -> None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian._arrays import Array, in_float64, is_numpy, namespace
 from gramian._machine import KernelMachine, all_or_nothing
-from gramian._validation import check_sample_weight
+from gramian._validation import check_sample_weight, naming_text
 from gramian.kernels import as_kernel
 from gramian.losses import Squared
 from gramian.operators import OperatorRecord
@@ -119,7 +119,8 @@ class KernelRidge(RegressorMixin, KernelMachine):
         with all_or_nothing(self):
             self._check_parameters()
             X, y = self._validated(X, y, multi_output=True, y_numeric=True)
-            targets = in_float64(y, X)
+            with naming_text(X):
+                targets = in_float64(y, X)
             flat = targets.ndim == 1
             targets = namespace(targets).reshape(targets, (targets.shape[0], 1, -1))
             weights = check_sample_weight(sample_weight, targets)

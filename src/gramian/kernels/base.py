@@ -397,15 +397,19 @@ def is_fixed(bounds: Any) -> bool:
     return isinstance(bounds, str) and bounds == "fixed"
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Refuse anything but positive finite numbers."""
+def check_positive(name: str, value: Any, *, vector: bool = False) -> None:
+    """Refuse anything but a positive finite number or, with ``vector``, a vector of them."""
+    words = "a positive number or a vector of them" if vector else "a positive number"
     try:
+        number = np.asarray(value).dtype.kind not in "USbc"  # these would convert silently
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be a positive number or an array of them, got {value!r}."
-        ) from None
-    if array.ndim > 1 or array.size == 0 or not np.all(np.isfinite(array)) or not np.all(array > 0):
+        number = False
+    if not number:
+        raise TypeError(f"{name} must be {words}, got {value!r}.")
+    if array.ndim > vector or array.size == 0:
+        raise ValueError(f"{name} must be {words}, got {value!r}.")
+    if not np.all(np.isfinite(array)) or not np.all(array > 0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
 
 

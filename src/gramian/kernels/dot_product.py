@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,9 @@ class Polynomial(Kernel):
                 )
         else:
             check_positive("Polynomial(gamma=...)", self.gamma)
-        if self.coef0 != 0:
+        if not isinstance(self.coef0, Real) or self.coef0 != 0:
             check_positive("Polynomial(coef0=...)", self.coef0)
-        if int(self.degree) != self.degree or self.degree < 1:
+        if not isinstance(self.degree, Real) or self.degree != self.degree // 1 or self.degree < 1:
             raise ValueError(
                 f"Polynomial(degree=...) must be a whole number >= 1, got {self.degree!r}."
             )

@@ -61,7 +61,7 @@ class _Stationary(Kernel):
                     f"got {self.length_scale!r}."
                 )
         else:
-            check_positive(f"{name}(length_scale=...)", self.length_scale)
+            check_positive(f"{name}(length_scale=...)", self.length_scale, vector=True)
         check_bounds(f"{name}(length_scale_bounds=...)", self.length_scale_bounds)
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
