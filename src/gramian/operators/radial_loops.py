@@ -204,8 +204,8 @@ def _add_column_sums(S, width, B, j0, sums):
 
 
 @njit(cache=True, parallel=True, fastmath=_FLAGS)
-def fused_block(X, Z, B, profile, totals, B_rows, sums):
-    """Add a block's products to the `totals` of its rows.
+def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
+    """Add the products of the rows X with the columns from first to last to the `totals` of the rows.
 
     With a non-empty `sums` of shape (tasks, k, columns) the block is used a second time, transposed:
     each task adds its rows' share to the columns in its own slice, so that no two tasks write to one place
@@ -217,8 +217,8 @@ def fused_block(X, Z, B, profile, totals, B_rows, sums):
         mirrored = sums.shape[0] > 0
         if mirrored:
             sums[task] = 0
-        for j0 in range(0, Z.shape[1], _STRIP):
-            width = min(Z.shape[1] - j0, _STRIP)
+        for j0 in range(first, last, _STRIP):
+            width = min(last - j0, _STRIP)
             for i in range(task * CHUNK, min(X.shape[0], (task + 1) * CHUNK), GROUP):
                 _distances(X, i, Z, j0, S[0, :width], S[1, :width])
                 _distances(X, i + 2, Z, j0, S[2, :width], S[3, :width])
@@ -226,7 +226,7 @@ def fused_block(X, Z, B, profile, totals, B_rows, sums):
                     _apply_profile(S[r, :width], gain, rooted, linear, square)
                 _add_row_sums(S, width, B, j0, totals[i : i + GROUP])
                 if mirrored:
-                    _add_column_sums(S, width, B_rows[i : i + GROUP], j0, sums[task])
+                    _add_column_sums(S, width, B_rows[i : i + GROUP], j0 - first, sums[task])
 
 
 @njit(cache=True, fastmath=_FLAGS)

@@ -32,6 +32,7 @@ Differs from the textbook in
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -48,9 +49,13 @@ from gramian.operators.radial_loops import (
 
 __all__ = ["radial_product", "rbf_product"]
 
-_FUSED_BLOCK = 2048  # rows and columns; takes milliseconds, so that Ctrl-C is honoured at once
+_FUSED_BLOCK = (
+    2048  # rows; with _FUSED_WIDTH columns a block takes some 10 ms: long enough for threads to
+)
+_FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
 _TILE_BLOCK = 1024  # a tile of 4 MiB (float32) or 8 MiB stays in the third-level cache
 _PREPARED_BYTES = 8 * 2**20  # of a block of X; many features make for fewer rows
+_SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
 _EXACT_BYTES = 32 * 2**20  # a larger accumulator of a symmetric product is kept in the dtype of X
 # A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
 _FUSED_MIRROR, _TILE_MIRROR = 16, 256
@@ -203,11 +208,15 @@ def _choose_units(Z, length_scale, profile, route, dtype) -> _Units:
     return _Units(centre, factor, compiled)
 
 
+def _even(d: int) -> int:
+    return max(2, d + d % 2)
+
+
 def _prepare(A, rows, units, dtype) -> np.ndarray:
     """Rows of A in the given units, with zeros up to whole groups of rows and an even d."""
     block = A[rows]
     count, d = block.shape
-    prepared = np.zeros((-(-count // GROUP) * GROUP, max(2, d + d % 2)), dtype)
+    prepared = np.zeros((-(-count // GROUP) * GROUP, _even(d)), dtype)
     if units.centre is None:
         np.multiply(block, dtype(units.factor), out=prepared[:count, :d], casting="same_kind")
     else:
@@ -221,76 +230,85 @@ def _blocks(count: int, d: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def _walk(X, Z, B, units, size, mirrored, column, multiply, out) -> None:
-    """Visit the blocks of the matrix, or of its upper half if `mirrored`.
+def _ranges(rows: slice, m: int, width: int, mirrored: bool) -> Iterator[tuple[int, int, bool]]:
+    """Columns (first, last, also transposed?) of the blocks of these rows; from the diagonal on if `mirrored`."""
+    if mirrored:
+        yield rows.start, rows.stop, False
+    for first in range(rows.stop if mirrored else 0, m, width):
+        yield first, min(first + width, m), mirrored
 
-    ``column(z, B_J)`` packs prepared columns once; ``multiply(x, packed, totals_I, B_I, totals_J)`` adds a block's
-    product to the totals of its rows and, unless `totals_J` is None, that of its transpose to those of its columns.
+
+def _walk(X, B, units, rows, width, mirrored, multiply, out) -> None:
+    """Visit the blocks of the matrix, or those of its upper half if `mirrored`.
+
+    ``multiply(x, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows and,
+    unless `totals_J` is None, that of its transpose to the totals of its columns.
     """
     k, dtype = B.shape[1], B.dtype.type
-    columns = [(J, column(_prepare(Z, J, units, dtype), B[J])) for J in _blocks(*Z.shape, size)]
-    rows = _blocks(*X.shape, size)
     exact = not mirrored or B.size * 8 <= _EXACT_BYTES
     kept = X.shape[0] if mirrored else rows[0].stop
     totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
-    for index, I in enumerate(rows):
+    for I in rows:
         x = _prepare(X, I, units, dtype)
-        first = I.start if mirrored else 0
-        totals_I = totals[first : first + x.shape[0]]
+        start = I.start if mirrored else 0
+        totals_I = totals[start : start + x.shape[0]]
         B_I = np.zeros((x.shape[0], k), dtype)
         if mirrored:
             B_I[: I.stop - I.start] = B[I]
         else:
             totals_I[...] = 0
-        for J, packed in columns[index if mirrored else 0 :]:
-            twice = mirrored and J != I
-            multiply(x, packed, totals_I, B_I, totals[J] if twice else None)
+        for first, last, twice in _ranges(I, B.shape[0], width, mirrored):
+            multiply(x, first, last, totals_I, B_I, totals[first:last] if twice else None)
         out[I] = totals_I[: I.stop - I.start]
 
 
 def _fused_product(X, Z, B, units, out) -> None:
     """Route "fused": distances, φ and inner products in one compiled call per block."""
-    k = B.shape[1]
+    k, dtype = B.shape[1], B.dtype.type
     mirrored = Z is X and k <= _FUSED_MIRROR
-    sums = np.empty(-(-_FUSED_BLOCK // CHUNK) * _FUSED_BLOCK * k if mirrored else 0, B.dtype)
+    sums = np.empty(_SUMS_BYTES // B.itemsize if mirrored else 0, dtype)
+    width = min(_FUSED_WIDTH, sums.size // (-(-_FUSED_BLOCK // CHUNK) * k) or _FUSED_WIDTH)
+    y = np.ascontiguousarray(B.T)
+    z = np.empty((_even(Z.shape[1]), Z.shape[0]), dtype)
+    for J in _blocks(*Z.shape, _FUSED_BLOCK):
+        z[:, J] = _prepare(Z, J, units, dtype)[: J.stop - J.start].T
 
-    def column(z, B_J):
-        return np.ascontiguousarray(z[: len(B_J)].T), np.ascontiguousarray(B_J.T)
-
-    def multiply(x, packed, totals_I, B_I, totals_J):
-        z, y = packed
-        shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, z.shape[1])
+    def multiply(x, first, last, totals_I, B_I, totals_J):
+        shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, last - first)
         partial = sums[: math.prod(shape)].reshape(shape)
         with exclusive():
-            fused_block(x, z, y, units.profile, totals_I, B_I, partial)
+            fused_block(x, z, y, first, last, units.profile, totals_I, B_I, partial)
             if totals_J is not None:
                 add_up(partial, totals_J)
 
-    _walk(X, Z, B, units, _FUSED_BLOCK, mirrored, column, multiply, out)
+    _walk(X, B, units, _blocks(*X.shape, _FUSED_BLOCK), width, mirrored, multiply, out)
 
 
 def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
     """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
-    k = B.shape[1]
-    buffer = np.empty(_TILE_BLOCK**2, B.dtype)
+    k, dtype = B.shape[1], B.dtype.type
     mirrored = Z is X and k <= _TILE_MIRROR
-    sums = np.empty(-(-_TILE_BLOCK // PANEL) * _TILE_BLOCK * k if mirrored else 0, B.dtype)
-    limit = _NORM_LIMIT[B.dtype.type] if by_gemm else -1.0
+    buffer = np.empty(_TILE_BLOCK**2, dtype)
+    sums = np.empty(-(-_TILE_BLOCK // PANEL) * _TILE_BLOCK * k if mirrored else 0, dtype)
+    limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
+    columns = {}
+    for J in _blocks(*Z.shape, _TILE_BLOCK):
+        z = np.ascontiguousarray(_prepare(Z, J, units, dtype)[: J.stop - J.start].T)
+        columns[J.start] = (z, np.einsum("ij,ij->j", z, z))
 
-    def column(z, B_J):
-        z = np.ascontiguousarray(z[: len(B_J)].T)
-        return z, np.einsum("ij,ij->j", z, z), B_J
-
-    def multiply(x, packed, totals_I, B_I, totals_J):
-        z, zz, B_J = packed
+    def multiply(x, first, last, totals_I, B_I, totals_J):
+        z, zz = columns[first]
         xx = np.einsum("ij,ij->i", x, x)
-        shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), z.shape[1], k)
+        shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), last - first, k)
         partial = sums[: math.prod(shape)].reshape(shape)
-        tile = buffer[: len(x) * len(B_J)].reshape(len(x), len(B_J))
+        tile = buffer[: len(x) * (last - first)].reshape(len(x), last - first)
         expand = bool(xx.max() + zz.max() <= limit)
+        y = B[first:last]
         with exclusive(), single_threaded_blas():
-            tile_block(x, xx, z, zz, expand, B_J, units.profile, tile, totals_I, B_I, partial)
+            tile_block(x, xx, z, zz, expand, y, units.profile, tile, totals_I, B_I, partial)
         if totals_J is not None:
             totals_J += partial.sum(axis=0, dtype=np.float64)
 
-    _walk(X, Z, B, units, _TILE_BLOCK, mirrored, column, multiply, out)
+    # Rows and columns are cut alike, so that a mirrored block finds its columns.
+    width = columns[0][0].shape[1]
+    _walk(X, B, units, _blocks(*X.shape, _TILE_BLOCK), width, mirrored, multiply, out)
