@@ -88,7 +88,12 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
     """
     masks = asarray_like(masks, problem.targets)
     xp = namespace(masks)
+    n = problem.shape[0]
+    if masks.ndim != 2 or masks.shape[0] != n:
+        raise ValueError(f"masks must have shape ({n}, n_folds), got {tuple(masks.shape)}.")
     held_out = 1 - masks
+    if not bool(xp.all((masks == 0) | (masks == 1))):
+        raise ValueError("masks must be zeros (held out) and ones (training).")
     if not bool(xp.all(xp.sum(held_out, axis=1) == 1)):
         raise ValueError("masks must hold out every example in exactly one fold.")
     weights = masks if problem.weights is None else masks * problem.weights[:, None]
