@@ -84,7 +84,7 @@ class CountingOperator(Operator):
         return self.operator.blocks(n_outputs)
 
 
-Oracle = Callable[[np.ndarray], np.ndarray]
+Oracle = Callable[..., Any]
 
 
 @dataclass(frozen=True)
