@@ -148,7 +148,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 X=X,
                 y=y,
                 reconstruction_attributes=lambda: (
-                    fitted | self._coefficients(progress.coefficients)
+                    fitted | self._coefficients(progress.coefficients, X)
                 ),
             )
 
