@@ -352,7 +352,8 @@ class Power(Kernel):
         return self.kernel.is_precomputed
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{_bracketed(self.kernel)} ** {_shown(self.exponent)}"
+        base = f"({self.kernel!r})" if isinstance(self.kernel, Power) else _bracketed(self.kernel)
+        return f"{base} ** {_shown(self.exponent)}"
 
 
 # --- helpers ----------------------------------------------------------------------------------
@@ -466,4 +467,4 @@ def _shown(value: Any) -> str:
 
 
 def _bracketed(kernel: Kernel) -> str:
-    return f"({kernel!r})" if isinstance(kernel, (Sum, Product, Power)) else repr(kernel)
+    return f"({kernel!r})" if isinstance(kernel, (Sum, Product)) else repr(kernel)
