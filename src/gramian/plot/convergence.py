@@ -1,0 +1,199 @@
+"""How a solver got to its optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gramian._validation import check_choice
+from gramian.plot._axes import axes_or_new, curve_styles
+from gramian.solvers import Solution
+
+_X_LABELS = {
+    "products": "Products with the Gram matrix",
+    "seconds": "Seconds",
+    "iterations": "Iterations",
+}
+_Y_LABELS = {
+    "relative_gap": "Duality gap / objective",
+    "gap": "Duality gap",
+    "objective": "Objective",
+}
+
+
+class ConvergenceDisplay:
+    """Duality gap or objective against the work done, on a log scale.
+
+    The gap is the distance between the objective and a proven lower bound: the optimum is no
+    further away than the curve is high. Use `from_estimator` or `from_solutions`.
+
+    Parameters
+    ----------
+    histories : dict of str: dict of ndarray
+        For each curve "objective", "gap", "products" and "seconds", as in `Solution.history`.
+    tol : float, default=None
+        The tolerance of the relative gap.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D, or a list of them if there are several curves
+    tol_line_ : matplotlib Line2D or None
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from gramian import KernelLogisticRegression
+    >>> from gramian.datasets import make_spirals
+    >>> from gramian.plot import ConvergenceDisplay
+    >>> X, y = make_spirals(n_samples=60)
+    >>> model = KernelLogisticRegression(regularization=0.01).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(model, x="iterations")
+    >>> display.ax_.get_yscale()
+    'log'
+    """
+
+    def __init__(
+        self, histories: Mapping[str, Mapping[str, np.ndarray]], *, tol: float | None = None
+    ):
+        self.histories = histories
+        self.tol = tol
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        ax: Any = None,
+        x: str = "products",
+        y: str = "relative_gap",
+        name: str | None = None,
+        curve_kwargs: Any = None,
+    ) -> ConvergenceDisplay:
+        """Plot how a fitted estimator converged.
+
+        Parameters
+        ----------
+        estimator : estimator of gramian
+            Fitted: its ``solution_`` is shown.
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        x : {"products", "seconds", "iterations"}, default="products"
+        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+        name : str, default=None
+            For the legend; the name of the class by default.
+        curve_kwargs : dict, default=None
+            Passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        check_is_fitted(estimator)
+        solution = getattr(estimator, "solution_", None)
+        if not isinstance(solution, Solution):
+            raise TypeError(
+                f"estimator must have a Solution as solution_, as estimators of gramian do; "
+                f"got {type(estimator).__name__}."
+            )
+        display = cls(
+            {name or type(estimator).__name__: solution.history},
+            tol=getattr(estimator, "tol", None),
+        )
+        return display.plot(ax, x=x, y=y, curve_kwargs=curve_kwargs)
+
+    @classmethod
+    def from_solutions(
+        cls,
+        solutions: Mapping[str, Solution],
+        *,
+        tol: float | None = None,
+        ax: Any = None,
+        x: str = "products",
+        y: str = "relative_gap",
+        curve_kwargs: Any = None,
+    ) -> ConvergenceDisplay:
+        """Compare solvers.
+
+        Parameters
+        ----------
+        solutions : dict of str: Solution
+            The name of each curve, and what its solver returned.
+        tol : float, default=None
+            The tolerance to draw, if any.
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        x : {"products", "seconds", "iterations"}, default="products"
+        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+        curve_kwargs : dict or list of dict, default=None
+            Passed to matplotlib's ``plot``; a list has one for each curve.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        for name, solution in solutions.items():
+            if not isinstance(solution, Solution):
+                kind = type(solution).__name__
+                raise TypeError(f"solutions must hold Solution objects, got {name!r}: {kind}.")
+        histories = {name: solution.history for name, solution in solutions.items()}
+        return cls(histories, tol=tol).plot(ax, x=x, y=y, curve_kwargs=curve_kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        x: str = "products",
+        y: str = "relative_gap",
+        curve_kwargs: Any = None,
+    ) -> ConvergenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        x : {"products", "seconds", "iterations"}, default="products"
+        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+            The tolerance is drawn with "relative_gap" only.
+        curve_kwargs : dict or list of dict, default=None
+            Passed to matplotlib's ``plot``; a list has one for each curve.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        check_choice("x", x, tuple(_X_LABELS))
+        check_choice("y", y, tuple(_Y_LABELS))
+        styles = curve_styles(curve_kwargs, len(self.histories))
+        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
+        self.figure_ = self.ax_.figure
+        lines = []
+        for (name, history), style in zip(self.histories.items(), styles, strict=True):
+            style = {"marker": "o", "markersize": 4, "label": name} | style
+            lines += self.ax_.plot(_abscissa(history, x), _ordinate(history, y), **style)
+        self.line_ = lines[0] if len(lines) == 1 else lines
+        self.tol_line_ = None
+        if self.tol and y == "relative_gap":
+            self.tol_line_ = self.ax_.axhline(
+                self.tol, color="0.4", linestyle="--", linewidth=1, label=f"tol = {self.tol:g}"
+            )
+        self.ax_.set(yscale="log", xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+        if x != "seconds":
+            self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.legend()
+        return self
+
+
+def _abscissa(history: Mapping[str, np.ndarray], x: str) -> np.ndarray:
+    return np.arange(len(history["gap"])) if x == "iterations" else history[x]
+
+
+def _ordinate(history: Mapping[str, np.ndarray], y: str) -> np.ndarray:
+    values = history["gap"] / history["objective"] if y == "relative_gap" else history[y]
+    return np.where(values > 0, values, np.nan)  # a log scale has no place for zero
