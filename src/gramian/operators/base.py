@@ -3,6 +3,9 @@
 `Operator` is the Gram operator 𝒦 on ``(n, C)`` and ``(n, C, q)`` arrays. `InputOperator` is one
 Gram matrix M on the input side; it multiplies the first axis whatever follows, so all right-hand
 sides go through in one pass.
+
+An operator may be in float32 while the vectors are in float64. Products are then as fast as float32
+allows, and `accurate` lets a solver refresh what it has accumulated: iterative refinement.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ class LabelMixed(Operator):
         self.dtype = terms[0][0].dtype
 
     def __matmul__(self, B: Array) -> Array:
-        return reduce(add, [structure.mix(operator @ B) for operator, structure in self.terms])
+        return reduce(add, (structure.mix(operator @ B) for operator, structure in self.terms))
 
     def accurate(self, B: Array) -> Array:
-        return reduce(add, [s.mix(operator.accurate(B)) for operator, s in self.terms])
+        return reduce(add, (s.mix(operator.accurate(B)) for operator, s in self.terms))
 
     def diagonal(self, n_outputs: int = 1) -> Array:
         parts = []

@@ -24,6 +24,9 @@ class Separate(Operator):
     def __init__(self, operators: Sequence[Operator]):
         if not operators:
             raise ValueError("operators must hold one operator for each output.")
+        shapes = {operator.shape for operator in operators}
+        if len(shapes) > 1:
+            raise ValueError(f"operators must have one shape, got {sorted(shapes)}.")
         self.operators = list(operators)
         self.shape = operators[0].shape
         self.dtype = operators[0].dtype

@@ -1,9 +1,8 @@
 """Nonlinear conjugate gradients, Polak–Ribière⁺ with restarts, in any inner product.
 
-    direction  h ← −g + η h,   η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩),   restart when h is no descent
-    direction
+    h ← −g' + η h,    η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩)
 
-followed by a line minimisation, exact for quadratics (Ratliff & Bagnell, Algorithm 1; the digits of
+(restarted where h is no descent direction), followed by a line minimisation, exact for quadratics (Ratliff & Bagnell, Algorithm 1; the digits of
 the paper's formulas were rederived). What "gradient" means is the `Metric`: `kernel_cg` takes the
 RKHS inner product, `parameter_cg` the Euclidean one of the coefficients. On a quadratic both are
 linear conjugate gradients.
@@ -21,7 +20,8 @@ from gramian.solvers.line_search import minimise_along
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-# The gap is not what CG minimises and may rise for a while; so long without a smaller one, rounding is to blame.
+# The gap is not what CG minimises and may rise for a while; so long without progress, rounding is to
+# blame.
 PATIENCE = 200
 
 

@@ -3,10 +3,9 @@
 The step solves ``(λI + W𝒦) s = −ρ`` with ``W = D − D 1 w⁻¹ 1ᵀ D`` within examples and 𝒦
 block-diagonal over outputs. With ``E_c = D_c^½ (λI + D_c^½ K_c D_c^½)⁻¹ D_c^½``,
 
-    s = −(ρ − F 𝒦ρ) / λ,    F = E − E O (Σ_c E_c)⁻¹ Oᵀ E     (O sums over outputs; F = E when they
-    are not coupled),
+    s = −(ρ − F 𝒦ρ) / λ,    F = E − E O (Σ_c E_c)⁻¹ Oᵀ E
 
-one Cholesky factor per output and one for Σ_c E_c. Nothing is divided by a probability. One Newton
+(O sums over outputs; F = E when they are not coupled): one Cholesky factor per output and one for Σ_c E_c. Nothing is divided by a probability. One Newton
 step solves a squared loss, and outputs that share a matrix and weights then share the factor.
 
 Optimality and certificate as in `newton`. Deviates from the appendix (marked there as not up to

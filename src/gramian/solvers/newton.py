@@ -4,10 +4,15 @@ Objective, residual and gap: see `problem`. Each step solves ``(λI + W𝒦) s =
 kernel CG, then searches along s for free. Seeger's structured-Hessian Newton (§6.1) with Ratliff &
 Bagnell's inner product: the two papers are one solver.
 
-Optimality: ρ = 0; certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which costs nothing here. Cost:
-one product per CG step, one per Newton step, and one to verify the end. Deviates from the papers
-in: (1) the inner residual falls by a constant factor, and never below what the tolerance asks for;
-(2) the final gap is verified with a freshly computed ``U = 𝒦A``; (3) q problems in lockstep.
+Optimality: ρ = 0. Certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which costs nothing here.
+
+Cost: one product per CG step, one per Newton step, and two to verify the end.
+
+Deviates from the papers in
+
+1. the inner residual falls by a constant factor, and never below what the tolerance asks for;
+2. the final gap is verified with a freshly computed ``U = 𝒦A``, summed in float64;
+3. q problems advance in lockstep.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from gramian.solvers.newton_system import solve_newton_system
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-# Relative residual of the inner solver. Measured on digits and satimage, softmax and squared hinge, tolerances 1e-6 and
-# 1e-10: a constant needs a fifth fewer products than residuals that fall with the outer one, and 0.1 to 0.2 are alike.
+# Relative residual of the inner solver. Measured on digits and satimage, softmax and squared hinge,
+# tolerances 1e-6 and 1e-10: a constant needs a fifth fewer products than residuals that fall with
+# the outer one, and 0.1 to 0.2 are alike.
 FORCING = 0.15
 MAX_INNER = 250
 PATIENCE = 6

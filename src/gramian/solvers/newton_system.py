@@ -6,10 +6,12 @@ is self-adjoint and positive in ``⟨x, y⟩_𝒦 = ⟨x, 𝒦y⟩``, so plain C
 Minimises the Newton model ``⟨ρ, s⟩_𝒦 + ½ ⟨s, (λI + W𝒦) s⟩_𝒦`` over Krylov spaces, hence every
 truncated solution is a descent direction.
 
-Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system. Cost: one
-product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise. Deviates from
-Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W needs no factor.
-q systems advance in lockstep; finished ones are frozen by zero steps.
+Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system.
+
+Cost: one product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise.
+
+Deviates from Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W
+needs no factor. q systems advance in lockstep; finished ones are frozen by zero steps.
 """
 
 from __future__ import annotations

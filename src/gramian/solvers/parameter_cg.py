@@ -1,4 +1,4 @@
-"""Conjugate gradient on the coefficients: the baseline that kernel CG is measured against (Ratliff & Bagnell §3).
+"""Conjugate gradient on the coefficients: the baseline of kernel CG (Ratliff & Bagnell §3).
 
 The gradient of P in the coefficients is ``g = 𝒦ρ``, and the inner product is the Euclidean one.
 

@@ -84,6 +84,8 @@ class Problem:
                 raise ValueError(
                     f"weights must have shape ({n},) or ({n}, q), got {self.weights.shape}."
                 )
+            if bool(xp.any(asarray_like(self.weights, targets) < 0)):
+                raise ValueError("weights must not be negative.")
             sizes.add(int(self.weights.shape[1]) if self.weights.ndim == 2 else 1)
         if len(sizes - {1}) > 1:
             raise ValueError(
