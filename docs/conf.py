@@ -1,6 +1,7 @@
 """Configuration of the documentation. Builds without a network: `make docs`."""
 
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -10,6 +11,7 @@ import gramian
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "gramian"
 author = "The gramian developers"
@@ -17,12 +19,12 @@ copyright = author
 version = release = gramian.__version__
 
 extensions = [
+    "mathml",  # ours: formulas without a script from the network
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
@@ -41,6 +43,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autosummary_ignore_module_all = False  # a module's public names are its __all__
 autosummary_imported_members = True
+# Softmax and softmax are one file where the file system does not tell capitals from small letters
+autosummary_filename_map = {"gramian.losses.softmax": "gramian.losses.softmax-function"}
 autodoc_typehints = "none"  # the docstrings say it
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template of a class lists its methods
@@ -71,6 +75,7 @@ elif not (GALLERY / "index.rst").exists():
 
 html_theme = "furo"
 html_title = "gramian"
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
