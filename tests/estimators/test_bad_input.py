@@ -92,7 +92,7 @@ BAD_FITS = [
     parameter("kernel", None, TypeError, "'rbf'"),
     parameter("kernel", RBF, TypeError, "gramian.kernels"),
     parameter("kernel", 2.0, TypeError, "gramian.kernels", estimator=RIDGE),
-    parameter("kernel", np.dot, TypeError, "gramian.kernels", estimator=SVC),
+    Bad("kernel is a function", SVC(kernel=np.dot), TypeError, ("kernel", "<function dot")),
     parameter("operator", "gpu", ValueError, "'dense'", "'streamed'"),
     parameter("operator", None, ValueError, "'auto'", estimator=RIDGE),
     parameter("operator", ["dense"], ValueError, "'auto'", estimator=SVC),
