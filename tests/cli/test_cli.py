@@ -1,14 +1,17 @@
 """The command line as a person uses it: output, files, exit codes, no tracebacks."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
+from typer import unstyle
 from typer.testing import CliRunner
 
 import gramian
+from gramian.cli import app as cli
 from gramian.cli import demo as demo_module
 from gramian.cli import main
-from gramian.cli.app import app
 from gramian.datasets import load_digits_split
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -16,12 +19,17 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Run a command in an empty folder, on a wide terminal without colours."""
+    """Run a command in an empty folder, with a wide console unless told otherwise."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERMINAL_WIDTH", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-    return lambda *arguments: CliRunner().invoke(app, list(arguments))
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")  # of help and errors
+
+    def invoke(*arguments, **console):
+        monkeypatch.setattr(cli, "get_console", lambda: Console(**({"width": 200} | console)))
+        result = CliRunner().invoke(cli.app, list(arguments))
+        # some CI services are taken for terminals
+        return SimpleNamespace(exit_code=result.exit_code, output=unstyle(result.output))
+
+    return invoke
 
 
 @pytest.fixture
@@ -94,6 +102,22 @@ def test_demo_draws_into_the_current_folder_by_default(run, tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
+def test_demo_keeps_its_numbers_on_a_narrow_terminal(run):
+    result = run("demo", width=60)
+    assert result.exit_code == 0, result.output
+    assert result.output.count(" % │") == len(demo_module.models())
+    assert max(map(len, result.output.splitlines())) <= 60
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("watched", [True, False])
+def test_demo_shows_progress_to_those_who_watch(run, watched):
+    result = run("demo", force_terminal=watched)
+    assert result.exit_code == 0, result.output
+    assert ("KernelLogisticRegression - fit" in result.output) == watched
+
+
+@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("asked, code", [((), 0), (("--output", "look.png"), 1)])
 def test_demo_without_matplotlib(run, monkeypatch, tmp_path, asked, code):
     real = importlib.util.find_spec
@@ -142,7 +166,7 @@ def test_demo_refuses_a_bad_output_before_it_works(run, monkeypatch, tmp_path, o
 
 
 def test_demo_refuses_a_folder_without_permission(run, monkeypatch):
-    monkeypatch.setattr("gramian.cli.app.os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr(cli.os, "access", lambda *_: False)  # root may write anywhere
     result = run("demo")
     assert result.exit_code == 2
     assert "No permission to write gramian-demo.png" in result.output

@@ -157,6 +157,18 @@ def test_reliability_puts_two_curves_into_the_same_axes(model, data, ax):
     assert labels[-1].startswith("again (ECE")
 
 
+@pytest.mark.parametrize("in_grid", [True, False])
+def test_reliability_histogram_is_below_the_axes(model, data, in_grid):
+    figure = Figure()
+    ax = figure.subplots() if in_grid else figure.add_axes((0.1, 0.4, 0.8, 0.5))
+    display = ReliabilityDisplay.from_estimator(model, *data, ax=ax)
+    figure.canvas.draw()
+    above, below = ax.get_position(), display.histogram_ax_.get_position()
+    assert below.y1 < above.y0
+    assert below.y0 > 0
+    assert display.histogram_ax_.get_xlim() == ax.get_xlim()
+
+
 def test_reliability_intervals_are_wilsons(ax):
     y, p = [0, 0, 0, 1, 1], np.full(5, 0.4)  # predicts class 0 with 0.6, right three times of five
     display = ReliabilityDisplay.from_predictions(y, p, ax=ax, n_bins=5)

@@ -73,7 +73,7 @@ def _reliability(ax: Any, below: Any, by_name: dict[str, Any], data: Any) -> Non
         display.points_.set_clip_on(False)
         left = display.curve.edges[:-1] + (place + 0.5) * width  # side by side in each bin
         below.bar(left, 100 * display.curve.weight, width, align="edge", color=style["color"])
-    lowest = min(result.proba.max(axis=1).min() for result in by_name.values())
+    lowest = min(by_name[name].proba.max(axis=1).min() for name in STYLES)
     for each in (ax, below):
         each.set_xlim(0.1 * int(10 * lowest), 1.03)
     ax.set_title("Reliability: do probabilities mean what they say?", pad=TITLE_PAD)
