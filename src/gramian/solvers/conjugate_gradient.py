@@ -2,10 +2,10 @@
 
     h ← −g' + η h,    η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩)
 
-(restarted where h is no descent direction), followed by a line minimisation, exact for quadratics (Ratliff & Bagnell, Algorithm 1; the digits of
-the paper's formulas were rederived). What "gradient" means is the `Metric`: `kernel_cg` takes the
-RKHS inner product, `parameter_cg` the Euclidean one of the coefficients. On a quadratic both are
-linear conjugate gradients.
+(restarted where h is no descent direction), followed by a line minimisation, exact for quadratics
+(Ratliff & Bagnell, Algorithm 1; the digits of the paper's formulas were lost and are rederived).
+What "gradient" means is the `Metric`: `kernel_cg` takes the RKHS inner product, `parameter_cg` the
+Euclidean one of the coefficients. On a quadratic both are linear conjugate gradients.
 
 Deviates from the paper in: the stopping rule is the duality gap for every loss; q problems in
 lockstep, finished ones frozen; U is recomputed from A to verify the end.

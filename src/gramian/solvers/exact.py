@@ -5,8 +5,9 @@ block-diagonal over outputs. With ``E_c = D_c^½ (λI + D_c^½ K_c D_c^½)⁻¹ 
 
     s = −(ρ − F 𝒦ρ) / λ,    F = E − E O (Σ_c E_c)⁻¹ Oᵀ E
 
-(O sums over outputs; F = E when they are not coupled): one Cholesky factor per output and one for Σ_c E_c. Nothing is divided by a probability. One Newton
-step solves a squared loss, and outputs that share a matrix and weights then share the factor.
+(O sums over outputs; F = E when they are not coupled): one Cholesky factor per output and one for
+Σ_c E_c. Nothing is divided by a probability. One Newton step solves a squared loss, and outputs
+that share a matrix and weights then share the factor.
 
 Optimality and certificate as in `newton`. Deviates from the appendix (marked there as not up to
 date): written for any λ, weights and diagonal losses, rederived in the form of Rasmussen &
