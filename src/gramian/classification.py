@@ -136,7 +136,8 @@ class KernelLogisticRegression(_KernelClassifier):
         "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
         training data.
     regularization : float, default=1.0
-        λ > 0. A variance of the kernel does the same: ``10.0 * RBF(1.0)`` is λ divided by 10.
+        λ > 0. A variance of the kernel does the same to f: ``10.0 * RBF(1.0)`` is λ divided by 10
+        (exactly so if ``intercept_variance`` is divided by 10 too, or 0).
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
     operator : {"auto", "dense", "linear", "streamed"}, default="auto"
