@@ -64,7 +64,7 @@ if any((ROOT / "examples").glob("plot_*.py")):
         "show_memory": False,
         "show_signature": False,
         "remove_config_comments": True,
-        "min_reported_time": 0,
+        "write_computation_times": False,
         "reset_modules": ("matplotlib",),
     }
 elif not (GALLERY / "index.rst").exists():
