@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
-from typer import unstyle
+from rich.text import Text
 from typer.testing import CliRunner
 
 import gramian
@@ -27,7 +27,9 @@ def run(monkeypatch, tmp_path):
         monkeypatch.setattr(cli, "get_console", lambda: Console(**({"width": 200} | console)))
         result = CliRunner().invoke(cli.app, list(arguments))
         # some CI services are taken for terminals
-        return SimpleNamespace(exit_code=result.exit_code, output=unstyle(result.output))
+        return SimpleNamespace(
+            exit_code=result.exit_code, output=Text.from_ansi(result.output).plain
+        )
 
     return invoke
 
