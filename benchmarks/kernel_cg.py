@@ -140,7 +140,7 @@ def measured(folder: str | None, names: list[str], rows: int, cap: int) -> dict:
 
 
 def ratio(pair: tuple[Arrival, Arrival]) -> float:
-    """PCG iterations for one of KCG; a lower bound when PCG met the cap."""
+    """PCG iterations for one of KCG; a lower bound when PCG was stopped before."""
     return max(pair[0].iterations, 1) / max(pair[1].iterations, 1)
 
 
@@ -173,7 +173,9 @@ def show(key: tuple[float, str, float], lines: list[Line]) -> None:
 def summarise(tables: dict) -> bool:
     """Print geometric means and the verdict; True if the claim held everywhere."""
     print("\n### Geometric means of PCG / KCG over the sets\n")
-    print("| loss | λ | tolerance | iterations to the gap | products | to the objective | capped |")
+    print(
+        "| loss | λ | tolerance | iterations to the gap | products | to the objective | PCG stopped before |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|")
     for (strength, label, tol), lines in sorted(tables.items(), key=lambda item: item[0][1]):
         iterations = geometric_mean([ratio(line.gap) for line in lines])
@@ -262,9 +264,12 @@ def main() -> None:
     print(f"{machine()}\n")
     print("RBF of standardised features, length scale √(d/2) ('scale'); float64; start at zero.")
     print(f"At most {arguments.rows} examples of a set (random subset). Both solvers stop at")
-    print(f"{arguments.cap} iterations; then '>' and '≥' mark bounds. Classification: the first of")
-    print("the largest classes against the rest, ±1 for RLS; abalone: the standardised value for")
-    print("RLS, above the median for KLR. Seconds with one BLAS thread.")
+    print(
+        f"{arguments.cap} iterations, or when they find no smaller gap for a long time ('stalled');"
+    )
+    print("then '>' and '≥' mark lower bounds. Classification: the first of the largest classes")
+    print("against the rest, ±1 for RLS; abalone: the standardised value for RLS, above the median")
+    print("for KLR. Seconds with one BLAS thread.")
     with threadpool_limits(1):  # matrices of a few MB: threads wait more than they work
         tables = measured(arguments.data, arguments.sets, arguments.rows, arguments.cap)
     for key in sorted(tables, key=lambda key: (key[1] == "KLR", -key[0], -key[2])):
