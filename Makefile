@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.stamp-plot ## a first look: fit, certify and plot on generated data
+demo: .venv/.stamp-plot ## a first look: fit, certify and plot on handwritten digits
 	.venv/bin/gramian demo
 
 # One BLAS thread per worker: workers times threads on the same cores is slower than either.

@@ -197,13 +197,18 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
 @contextmanager
 def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Put the estimator back as it was if fitting fails or is interrupted."""
+    """Put the estimator back as it was if fitting fails or is interrupted.
+
+    scikit-learn's own callback bookkeeping stays: it is removed after this, when callbacks are torn down.
+    """
     before = dict(vars(estimator))
     try:
         yield
     except BaseException:
+        bookkeeping = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+        kept = {name: value for name, value in vars(estimator).items() if name in bookkeeping}
         vars(estimator).clear()
-        vars(estimator).update(before)
+        vars(estimator).update(before | kept)
         raise
 
 

@@ -50,7 +50,7 @@ def check_sample_weight(
     if sample_weight is None:
         return None
     n = int(like.shape[0])
-    weights = getattr(sample_weight, "values", sample_weight)  # of a data frame's column
+    weights = sample_weight
     if not is_array_api_obj(weights) or is_numpy(weights):
         try:
             number = np.asarray(weights).dtype.kind not in "USc"  # these convert silently

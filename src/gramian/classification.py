@@ -11,7 +11,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._arrays import Array, asarray_like, device_of, in_float64, namespace, to_numpy
+from gramian._arrays import (
+    Array,
+    device_of,
+    in_float64,
+    is_numpy,
+    namespace,
+    to_numpy,
+)
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._validation import check_sample_weight
 from gramian.kernels import as_kernel
@@ -50,7 +57,7 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
             self._check_parameters()
             X, y = self._validated(X, y)
             check_classification_targets(y)
-            classes, codes = namespace(y).unique_inverse(y) if _is_array(y) else _unique(y)
+            classes, codes = _unique(y) if is_numpy(y) else namespace(y).unique_inverse(y)
             if classes.shape[0] < 2:
                 raise ValueError(
                     f"y must hold at least two classes, got one class: {to_numpy(classes).item()!r}."
@@ -115,10 +122,10 @@ class _KernelClassifier(ClassifierMixin, KernelMachine):
         U = self._latent(X, "predict")
         xp = namespace(U)
         codes = xp.astype(U[:, 0] > 0, xp.int64) if U.shape[1] == 1 else xp.argmax(U, axis=1)
-        if isinstance(self.classes_, np.ndarray):
-            return self.classes_[to_numpy(codes)]
-        own = namespace(self.classes_)
-        return own.take(self.classes_, asarray_like(codes, self.classes_, dtype=own.int64))
+        classes = to_numpy(self.classes_)
+        if is_numpy(codes) or classes.dtype.kind in "OUST":  # text has no other library to live in
+            return classes[to_numpy(codes)]
+        return xp.take(xp.asarray(classes, device=device_of(codes)), codes)
 
 
 class KernelLogisticRegression(_KernelClassifier):
@@ -334,10 +341,6 @@ class KernelSVC(_KernelClassifier):
         signs = 2 * indicator - 1
         columns = signs[:, 1:] if indicator.shape[1] == 2 else signs
         return SquaredHinge(), columns[:, None, :]
-
-
-def _is_array(y: Any) -> bool:
-    return not isinstance(y, np.ndarray) and hasattr(y, "__array_namespace__")
 
 
 def _unique(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

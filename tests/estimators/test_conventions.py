@@ -449,3 +449,30 @@ def test_exact_solver_says_that_it_is_for_numpy():
     ):
         model.fit(strict.asarray(X), strict.asarray(CLASSES))
     assert not hasattr(model, "dual_coef_")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_callbacks_are_torn_down_when_fit_fails(error):
+    """A progress bar left running would keep the process from ending."""
+
+    class Breaks:
+        torn_down = False
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context):
+            raise error("stop here")
+
+        def teardown(self, estimator, context):
+            self.torn_down = True
+
+    callback = Breaks()
+    model = KernelLogisticRegression().set_callbacks(callback)
+    with pytest.raises(error):
+        model.fit(X, CLASSES)
+    assert callback.torn_down
+    assert not any(name.startswith("_callback_fit") for name in vars(model))

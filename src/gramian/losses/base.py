@@ -59,7 +59,7 @@ class SoftmaxCurvature(Curvature):
 
 
 class Loss(ABC):
-    """Base class of losses: convex and differentiable in U."""
+    """Base class of losses: convex, differentiable in U and not negative (tolerances are relative)."""
 
     quadratic = False  # whether one exact Newton step minimises it
 
