@@ -47,7 +47,7 @@ def small_blocks(monkeypatch):
     """Blocks so small that all the ragged cases occur."""
     monkeypatch.setattr(rbf_tiles, "_FUSED_BLOCK", 64)
     monkeypatch.setattr(rbf_tiles, "_FUSED_WIDTH", 100)
-    monkeypatch.setattr(rbf_tiles, "_TILE_BLOCK", 160)
+    monkeypatch.setattr(rbf_tiles, "_TILE_WIDTH", 96)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

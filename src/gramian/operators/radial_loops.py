@@ -34,7 +34,7 @@ _FLAGS = {
 }  # neither nnan nor ninf: distances may overflow, NaN must show
 GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
 CHUNK = 32  # rows per parallel task
-PANEL = 128  # rows per parallel task that goes through a tile: enough for BLAS, 1 MiB at most
+PANEL = 256  # rows per parallel task that goes through a tile: BLAS needs that many
 _STRIP = 512  # columns per strip: four rows of it are 8 KiB (float32) in a 32 KiB cache
 
 # Minimax polynomials of 2^f on (−1, 0] in relative error, constrained to be exactly 1 at f = 0.

@@ -53,8 +53,8 @@ _FUSED_BLOCK = (
     2048  # rows; with _FUSED_WIDTH columns a block takes some 10 ms: long enough for threads to
 )
 _FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
-_TILE_BLOCK = 1024  # a tile of 4 MiB (float32) or 8 MiB stays in the third-level cache
-_PREPARED_BYTES = 8 * 2**20  # of a block of X; many features make for fewer rows
+_TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
+_PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
 _SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
 _EXACT_BYTES = 32 * 2**20  # a larger accumulator of a symmetric product is kept in the dtype of X
 # A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
@@ -217,28 +217,37 @@ def _prepare(A, rows, units, dtype) -> np.ndarray:
     block = A[rows]
     count, d = block.shape
     prepared = np.zeros((-(-count // GROUP) * GROUP, _even(d)), dtype)
+    inner = prepared[:count, :d]
     if units.centre is None:
-        np.multiply(block, dtype(units.factor), out=prepared[:count, :d], casting="same_kind")
+        np.multiply(block, dtype(units.factor), out=inner)
     else:
-        prepared[:count, :d] = (block - units.centre) * units.factor
+        # In float64, so that each coordinate is rounded once only.
+        exact = block - units.centre
+        exact *= units.factor
+        inner[...] = exact
     return prepared
 
 
-def _blocks(count: int, d: int, size: int) -> list[slice]:
-    """Slices of at most `size` rows and about `_PREPARED_BYTES` in float64, in whole parallel tasks."""
-    size = max(CHUNK, min(size, _PREPARED_BYTES // (8 * max(1, d))) // CHUNK * CHUNK)
+def _size(d: int, dtype: type, limit: int) -> int:
+    """How many rows to prepare at a time, in whole parallel tasks."""
+    affordable = _PREPARED_BYTES // (_even(d) * dtype(0).itemsize)
+    return max(CHUNK, min(limit, affordable) // CHUNK * CHUNK)
+
+
+def _cut(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _ranges(rows: slice, m: int, width: int, mirrored: bool) -> Iterator[tuple[int, int, bool]]:
     """Columns (first, last, also transposed?) of the blocks of these rows; from the diagonal on if `mirrored`."""
     if mirrored:
-        yield rows.start, rows.stop, False
+        for first in range(rows.start, rows.stop, width):
+            yield first, min(first + width, rows.stop), False
     for first in range(rows.stop if mirrored else 0, m, width):
         yield first, min(first + width, m), mirrored
 
 
-def _walk(X, B, units, rows, width, mirrored, multiply, out) -> None:
+def _walk(X, B, units, size, width, mirrored, multiply, out) -> None:
     """Visit the blocks of the matrix, or those of its upper half if `mirrored`.
 
     ``multiply(x, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows and,
@@ -246,9 +255,9 @@ def _walk(X, B, units, rows, width, mirrored, multiply, out) -> None:
     """
     k, dtype = B.shape[1], B.dtype.type
     exact = not mirrored or B.size * 8 <= _EXACT_BYTES
-    kept = X.shape[0] if mirrored else rows[0].stop
+    kept = X.shape[0] if mirrored else size
     totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
-    for I in rows:
+    for I in _cut(X.shape[0], size):
         x = _prepare(X, I, units, dtype)
         start = I.start if mirrored else 0
         totals_I = totals[start : start + x.shape[0]]
@@ -267,10 +276,11 @@ def _fused_product(X, Z, B, units, out) -> None:
     k, dtype = B.shape[1], B.dtype.type
     mirrored = Z is X and k <= _FUSED_MIRROR
     sums = np.empty(_SUMS_BYTES // B.itemsize if mirrored else 0, dtype)
-    width = min(_FUSED_WIDTH, sums.size // (-(-_FUSED_BLOCK // CHUNK) * k) or _FUSED_WIDTH)
+    size = _size(X.shape[1], dtype, _FUSED_BLOCK)
+    width = min(_FUSED_WIDTH, sums.size // (size // CHUNK * k) or _FUSED_WIDTH)
     y = np.ascontiguousarray(B.T)
     z = np.empty((_even(Z.shape[1]), Z.shape[0]), dtype)
-    for J in _blocks(*Z.shape, _FUSED_BLOCK):
+    for J in _cut(Z.shape[0], size):
         z[:, J] = _prepare(Z, J, units, dtype)[: J.stop - J.start].T
 
     def multiply(x, first, last, totals_I, B_I, totals_J):
@@ -281,18 +291,19 @@ def _fused_product(X, Z, B, units, out) -> None:
             if totals_J is not None:
                 add_up(partial, totals_J)
 
-    _walk(X, B, units, _blocks(*X.shape, _FUSED_BLOCK), width, mirrored, multiply, out)
+    _walk(X, B, units, size, width, mirrored, multiply, out)
 
 
 def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
     """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
     k, dtype = B.shape[1], B.dtype.type
     mirrored = Z is X and k <= _TILE_MIRROR
-    buffer = np.empty(_TILE_BLOCK**2, dtype)
-    sums = np.empty(-(-_TILE_BLOCK // PANEL) * _TILE_BLOCK * k if mirrored else 0, dtype)
+    width = _size(Z.shape[1], dtype, _TILE_WIDTH)
+    buffer = np.empty(2 * width**2, dtype)
+    sums = np.empty(-(-2 * width // PANEL) * width * k if mirrored else 0, dtype)
     limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
     columns = {}
-    for J in _blocks(*Z.shape, _TILE_BLOCK):
+    for J in _cut(Z.shape[0], width):
         z = np.ascontiguousarray(_prepare(Z, J, units, dtype)[: J.stop - J.start].T)
         columns[J.start] = (z, np.einsum("ij,ij->j", z, z))
 
@@ -309,6 +320,5 @@ def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
         if totals_J is not None:
             totals_J += partial.sum(axis=0, dtype=np.float64)
 
-    # Rows and columns are cut alike, so that a mirrored block finds its columns.
-    width = columns[0][0].shape[1]
-    _walk(X, B, units, _blocks(*X.shape, _TILE_BLOCK), width, mirrored, multiply, out)
+    # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
+    _walk(X, B, units, 2 * width, width, mirrored, multiply, out)
