@@ -32,8 +32,8 @@ from gramian._threads import exclusive
 
 __all__ = ["csr_dot", "sparse_dot"]
 
-_TASKS = 128  # enough to keep many cores busy to the end, few enough to cost nothing
-_TASK_WORK = 1 << 14  # multiply-adds; less is not worth a task
+_TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
+_TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
 _REGION_WORK = 1 << 29  # multiply-adds in one parallel region: Ctrl-C is honoured between regions
 
 
@@ -97,10 +97,12 @@ def _cut(indptr: np.ndarray, first: int, last: int, parts: int) -> np.ndarray:
     if parts == 1:
         return np.array([first, last])
     work = indptr[first : last + 1] + np.arange(last - first + 1)
-    marks = np.linspace(work[0], work[-1], parts + 1)
-    bounds = first + np.searchsorted(work, marks)
+    bounds = first + np.searchsorted(work, np.linspace(work[0], work[-1], parts + 1))
     bounds[0], bounds[-1] = first, last
     return bounds
+
+
+# Unsigned column numbers: Numba would test each signed one for counting from the end.
 
 
 @njit(cache=True, parallel=True, fastmath={"contract"})
@@ -109,24 +111,26 @@ def _times_block(indptr, indices, data, B, bounds, out):
         for i in range(bounds[task], bounds[task + 1]):
             row = out[i]
             row[:] = 0
-            p, stop = indptr[i], indptr[i + 1]
-            while p + 2 <= stop:  # two entries at a time: half the loads and stores of the sum
-                a, b = data[p], data[p + 1]
-                u, v = B[indices[p]], B[indices[p + 1]]
+            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+            for p in range(
+                0, values.size - 1, 2
+            ):  # two entries share a load and a store of the sum
+                a, b = values[p], values[p + 1]
+                u, v = B[np.uintp(columns[p])], B[np.uintp(columns[p + 1])]
                 for k in range(row.size):
                     row[k] += a * u[k] + b * v[k]
-                p += 2
-            if p < stop:
-                a, u = data[p], B[indices[p]]
+            if values.size % 2:
+                a, u = values[values.size - 1], B[np.uintp(columns[values.size - 1])]
                 for k in range(row.size):
                     row[k] += a * u[k]
 
 
 @njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
-def _times_vector(indptr, indices, data, b, bounds, out):
+def _times_vector(indptr, indices, data, vector, bounds, out):
     for task in prange(bounds.size - 1):
         for i in range(bounds[task], bounds[task + 1]):
-            total = 0.0  # gathers dominate, so that the sum may as well be in float64
-            for p in range(indptr[i], indptr[i + 1]):
-                total += data[p] * b[indices[p]]
+            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+            total = out.dtype.type(0)
+            for p in range(values.size):
+                total += values[p] * vector[np.uintp(columns[p])]
             out[i] = total
