@@ -1,7 +1,8 @@
 """A Gram matrix that is stored.
 
 Product: one matrix product, ``2 n² k`` flops for k right-hand sides; memory-bound for few (``n²``
-values are read once). Built by tiles of its lower half, so that building needs no second matrix.
+values are read once), which go to `skinny_product`. Built by tiles of its lower half, so that
+building needs no second matrix.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gramian._arrays import Array, itemsize, namespace, row_blocks
+from gramian._arrays import Array, is_numpy, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
 from gramian.operators.base import InputOperator
+from gramian.operators.skinny_product import is_skinny, skinny_product
 from gramian.operators.streamed import Streamed
 from gramian.operators.tiles import TILE_BYTES, stored, tiled_vjp
 
@@ -48,6 +50,8 @@ class Dense(InputOperator):
         return stored(self.kernel, self.X)
 
     def _matmul(self, B: Array) -> Array:
+        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
+            return skinny_product(self.matrix, B)
         return self.matrix @ B
 
     def _tiles(self) -> Iterator[Array]:
