@@ -2,11 +2,11 @@
 
 Run ``python benchmarks/streamed.py``; no data are needed. Each line compares, in one run,
 
-* ours: `gramian.operators.rbf_tiles.rbf_product`, for a rectangular matrix ("rect") and for the symmetric
+* ours: `gramian.operators.radial_product.radial_product`, for a rectangular matrix ("rect") and for the symmetric
   matrix of a training set ("sym", which needs only half of the kernel values);
 * NumPy: the obvious code, ``‖x‖² + ‖z‖² − 2xz``, ``np.exp``, ``@`` in chunks of 500 rows;
 * tuned: the same with in-place operations and the best of three chunk sizes;
-* the floor: flops of distances and products at the GEMM rate of this machine plus
+* the floor (which a fused loop may beat, as a GEMM with few features is bound by writing its result): flops of distances and products at the GEMM rate of this machine plus
   the exponentials at the rate of our own loop on data in cache. Both are measured right before.
 
 The bar: one right-hand side, 20 000 × 10, float32 is at least 4 times as fast as the obvious code, with a
@@ -17,6 +17,7 @@ On a busy machine threads wait for each other and wall-clock times say little. W
 ``REPEATS=3`` shortens the run.
 """
 
+import ctypes
 import os
 import re
 import statistics
@@ -28,7 +29,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from gramian.operators.radial_loops import _apply_profile
-from gramian.operators.rbf_tiles import _choose_route, rbf_product
+from gramian.operators.radial_product import _choose_route, radial_product
 
 CASES = [  # n, d, dtype, k
     (20000, 10, np.float32, 1),
@@ -149,7 +150,10 @@ def reset_peak():
 
 
 def extra_memory(function):
-    """Mebibytes that a warm call needs on top of what is there before it."""
+    """Mebibytes that a warm call needs on top of what is there before it, its copy of Z included."""
+    libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)  # else the call would hide in memory that was freed but kept
     reset_peak()
     before = peak_mib()
     function()
@@ -173,7 +177,7 @@ def measure(n, d, dtype, k) -> bool:
     for kind, Z in (("rect", X.copy()), ("sym", X)):
 
         def run(Z=Z):
-            return rbf_product(X, Z, B, scale)
+            return radial_product(X, Z, B, scale)
 
         ours = seconds(run)
         error = reference_error(run(), X, Z, B, scale)

@@ -1,8 +1,8 @@
-"""The compiled loops of `rbf_tiles`: distances, exp and inner products on blocks that fit the cache.
+"""The compiled loops of `radial_product`: distances, exp and inner products on blocks that fit the cache.
 
 Objective
     For rows x_i and columns z_j of one block: φ(‖x_i − z_j‖²) as a tile, or at once its
-    products with right-hand sides, for the profiles of `rbf_tiles`.
+    products with right-hand sides, for the profiles of `radial_product`.
 
 Method
     exp is our own: the exponent is in base 2, its whole part goes straight into the exponent bits
@@ -103,7 +103,8 @@ def _exp2_single(v):
     p = p * f + _SINGLE[1]
     p = p * f + _SINGLE[0]
     p = p * f + np.float32(1.0)
-    return p * _as_float32((whole + np.int32(127)) << np.int32(23))
+    bits = (whole + np.int32(127)) << np.int32(23)
+    return p * _as_float32(bits)  # pyright: ignore[reportCallIssue]
 
 
 def _exp2_double(v):
@@ -120,7 +121,8 @@ def _exp2_double(v):
     p = p * f + _DOUBLE[1]
     p = p * f + _DOUBLE[0]
     p = p * f + 1.0
-    return p * _as_float64(np.int64(whole + np.int32(1023)) << np.int64(52))
+    bits = np.int64(whole + np.int32(1023)) << np.int64(52)
+    return p * _as_float64(bits)  # pyright: ignore[reportCallIssue]
 
 
 @njit(cache=True, fastmath=_FLAGS)
