@@ -6,8 +6,9 @@ Run ``python benchmarks/streamed.py``; no data are needed. Each line compares, i
   matrix of a training set ("sym", which needs only half of the kernel values);
 * NumPy: the obvious code, ``‖x‖² + ‖z‖² − 2xz``, ``np.exp``, ``@`` in chunks of 500 rows;
 * tuned: the same with in-place operations and the best of three chunk sizes;
-* the floor (which a fused loop may beat, as a GEMM with few features is bound by writing its result): flops of distances and products at the GEMM rate of this machine plus
-  the exponentials at the rate of our own loop on data in cache. Both are measured right before.
+* the floor: flops of distances and products at the GEMM rate of this machine plus the exponentials at the
+  rate of our own loop on data in cache, both measured right before. A fused loop may beat it: with few
+  features a GEMM is bound by writing its result, which is not needed here.
 
 The bar: one right-hand side, 20 000 × 10, float32 is at least 4 times as fast as the obvious code, with a
 relative error of at most 1e−6.
