@@ -1,8 +1,8 @@
 """A Gram matrix that is never stored: tiles are computed, multiplied and thrown away.
 
 Product: ``n m`` kernel values and ``2 n m k`` flops, O(tile) memory. Sums of kernels are streamed
-term by term, constants are taken out, and an RBF term on NumPy arrays goes to the fused Numba
-kernels of `rbf_tiles`.
+term by term, constants are taken out, and RBF and Matérn terms on NumPy arrays go to the fused
+Numba kernels of `radial_product`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._arrays import Array, device_of, is_numpy, namespace
-from gramian.kernels import RBF, Constant, Kernel, Product, Sum, White
+from gramian.kernels import RBF, Constant, Kernel, Matern, Product, Sum, White
 from gramian.operators.base import InputOperator
-from gramian.operators.rbf_tiles import rbf_product
+from gramian.operators.radial_product import radial_product
 from gramian.operators.tiles import tiled_product, tiled_vjp, tiles
 
 
@@ -60,8 +60,10 @@ class Streamed(InputOperator):
             return float(kernel.right.value) * self._streamed(kernel.left, B)
         if isinstance(kernel, White):
             return float(kernel.noise) * B if self.Z is None else self._zeros(B)
-        if isinstance(kernel, RBF) and is_numpy(self.X) and is_numpy(B):
-            return rbf_product(self.X, self.X if self.Z is None else self.Z, B, kernel.length_scale)
+        profile = _profile(kernel)
+        if profile is not None and is_numpy(self.X) and is_numpy(B):
+            other = self.X if self.Z is None else self.Z
+            return radial_product(self.X, other, B, kernel.length_scale, profile=profile)
         return tiled_product(kernel, self.X, self.Z, B)
 
     def _tiles(self) -> Iterator[Array]:
@@ -92,3 +94,10 @@ class Streamed(InputOperator):
 
     def clone_with_theta(self, theta: np.ndarray) -> Streamed:
         return Streamed(self.kernel.clone_with_theta(theta), self.X, self.Z)
+
+
+def _profile(kernel: Kernel) -> str | None:
+    """Name of the compiled profile of a kernel, if it has one."""
+    if isinstance(kernel, RBF):
+        return "rbf"
+    return f"matern{round(2 * kernel.nu)}2" if isinstance(kernel, Matern) else None

@@ -47,7 +47,7 @@ from gramian.operators.radial_loops import (
     tile_block,
 )
 
-__all__ = ["radial_product", "rbf_product"]
+__all__ = ["radial_product"]
 
 _FUSED_BLOCK = (
     2048  # rows; with _FUSED_WIDTH columns a block takes some 10 ms: long enough for threads to
@@ -88,18 +88,6 @@ class _Units(NamedTuple):
     centre: np.ndarray | None
     factor: np.ndarray | float
     profile: tuple
-
-
-def rbf_product(
-    X: np.ndarray,
-    Z: np.ndarray,
-    B: np.ndarray,
-    length_scale: float | np.ndarray,
-    *,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return ``Σ_j exp(−‖(x_i − z_j)/ℓ‖²/2) B_j``; see `radial_product`."""
-    return radial_product(X, Z, B, length_scale, profile="rbf", out=out)
 
 
 def radial_product(

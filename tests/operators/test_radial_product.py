@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from gramian.operators import rbf_tiles
-from gramian.operators.rbf_tiles import radial_product, rbf_product
+from gramian.operators import radial_product as module
+from gramian.operators.radial_product import radial_product
 
 PROFILES = {
     "rbf": lambda r: np.exp(-(r**2) / 2),
@@ -45,9 +45,9 @@ def error(product, K, B):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so small that all the ragged cases occur."""
-    monkeypatch.setattr(rbf_tiles, "_FUSED_BLOCK", 64)
-    monkeypatch.setattr(rbf_tiles, "_FUSED_WIDTH", 100)
-    monkeypatch.setattr(rbf_tiles, "_TILE_WIDTH", 96)
+    monkeypatch.setattr(module, "_FUSED_BLOCK", 64)
+    monkeypatch.setattr(module, "_FUSED_WIDTH", 100)
+    monkeypatch.setattr(module, "_TILE_WIDTH", 96)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -56,11 +56,11 @@ def small_blocks(monkeypatch):
 def test_agrees_with_dense(dtype, d, k):
     X, Z, B = make(101, 613, d, k, dtype)
     scale = 0.8 * np.sqrt(d)
-    product = rbf_product(X, Z, B, scale)
+    product = radial_product(X, Z, B, scale)
     assert product.dtype == dtype
     assert product.shape == (101, k)
     assert error(product, dense(X, Z, scale), B) < TOLERANCE[dtype]
-    symmetric = rbf_product(Z, Z, B, scale)
+    symmetric = radial_product(Z, Z, B, scale)
     assert error(symmetric, dense(Z, Z, scale), B) < TOLERANCE[dtype]
 
 
@@ -69,9 +69,9 @@ def test_agrees_with_dense(dtype, d, k):
 @pytest.mark.parametrize("d", [2, 70])
 def test_ragged_blocks(small_blocks, n, k, d):
     X, Z, B = make(n, 133, d, k, np.float64)
-    assert error(rbf_product(X, Z, B, np.sqrt(d)), dense(X, Z, np.sqrt(d)), B) < 1e-13
+    assert error(radial_product(X, Z, B, np.sqrt(d)), dense(X, Z, np.sqrt(d)), B) < 1e-13
     B = make(1, n, d, k, np.float64)[2]
-    assert error(rbf_product(X, X, B, np.sqrt(d)), dense(X, X, np.sqrt(d)), B) < 1e-13
+    assert error(radial_product(X, X, B, np.sqrt(d)), dense(X, X, np.sqrt(d)), B) < 1e-13
 
 
 def test_default_blocks_mirrored():
@@ -79,9 +79,9 @@ def test_default_blocks_mirrored():
     for d, k in ((3, 1), (3, 70), (70, 1)):
         X, _, B = make(2500, 2500, d, k, np.float32)
         K = dense(X[-50:], X, 1.5)
-        assert error(rbf_product(X, X, B, 1.5)[-50:], K, B) < 1e-6
+        assert error(radial_product(X, X, B, 1.5)[-50:], K, B) < 1e-6
         K = dense(X[:50], X, 1.5)
-        assert error(rbf_product(X, X, B, 1.5)[:50], K, B) < 1e-6
+        assert error(radial_product(X, X, B, 1.5)[:50], K, B) < 1e-6
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -100,7 +100,7 @@ def test_profiles(profile, dtype, d, k):
 def test_ard(dtype, d, k):
     X, Z, B = make(70, 90, d, k, dtype)
     scale = np.sqrt(d) * np.geomspace(0.5, 20.0, d)
-    assert error(rbf_product(X, Z, B, scale), dense(X, Z, scale), B) < TOLERANCE[dtype]
+    assert error(radial_product(X, Z, B, scale), dense(X, Z, scale), B) < TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("d, k", [(5, 1), (5, 70), (120, 2)])
@@ -109,7 +109,7 @@ def test_shifted_data(d, k, ard):
     X, Z, B = make(80, 150, d, k, np.float32)
     X, Z = X + np.float32(100), Z + np.float32(100)
     scale = np.sqrt(d) * (np.linspace(0.5, 2.0, d) if ard else 1.0)
-    assert error(rbf_product(X, Z, B, scale), dense(X, Z, scale), B) < 1e-6
+    assert error(radial_product(X, Z, B, scale), dense(X, Z, scale), B) < 1e-6
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -121,7 +121,7 @@ def test_large_norms_do_not_cancel(dtype, d, k):
     X[::2] += dtype(10)
     Z[::2] += dtype(10)
     scale = 0.01 * np.sqrt(d)
-    assert error(rbf_product(X, Z, B, scale), dense(X, Z, scale), B) < TOLERANCE[dtype]
+    assert error(radial_product(X, Z, B, scale), dense(X, Z, scale), B) < TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -147,9 +147,9 @@ def test_exp_is_accurate_over_its_whole_range(dtype, tolerance):
     expected = np.exp(-(x.astype(np.float64) ** 2) / 2)
     # Rounding the exponent v to its precision is an error of eps·v in the value.
     allowed = tolerance + np.finfo(dtype).eps * x.astype(np.float64) ** 2
-    assert np.all(np.abs(rbf_product(x, 0 * one, one, 1.0) / expected - 1) <= allowed)
+    assert np.all(np.abs(radial_product(x, 0 * one, one, 1.0) / expected - 1) <= allowed)
     x = np.full((1, 1), 60, dtype)
-    assert rbf_product(x, 0 * one, one, 1.0) == 0
+    assert radial_product(x, 0 * one, one, 1.0) == 0
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -157,14 +157,14 @@ def test_exp_is_accurate_over_its_whole_range(dtype, tolerance):
 def test_memory_layouts(dtype, d, k):
     """Fortran order, strides, read-only arrays and `out` change nothing."""
     X, Z, B = make(70, 90, d, k, dtype)
-    expected = rbf_product(X, Z, B, 2.0)
+    expected = radial_product(X, Z, B, 2.0)
     X = np.asfortranarray(X)
     Z = np.repeat(Z, 2, axis=0)[::2]
     B = np.asfortranarray(B)
     for array in (X, Z, B):
         array.flags.writeable = False
     out = np.full((70, k), np.nan, dtype)
-    assert rbf_product(X, Z, B, 2.0, out=out) is out
+    assert radial_product(X, Z, B, 2.0, out=out) is out
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
@@ -173,9 +173,9 @@ def test_memory_layouts(dtype, d, k):
 def test_rows_do_not_depend_on_their_batch(dtype, d, k):
     X, Z, B = make(150, 700, d, k, dtype)
     scale = np.sqrt(d)
-    whole = rbf_product(X, Z, B, scale)
-    np.testing.assert_array_equal(whole, rbf_product(X, Z, B, scale))
-    single = np.concatenate([rbf_product(X[i : i + 1], Z, B, scale) for i in (0, 1, 77, 149)])
+    whole = radial_product(X, Z, B, scale)
+    np.testing.assert_array_equal(whole, radial_product(X, Z, B, scale))
+    single = np.concatenate([radial_product(X[i : i + 1], Z, B, scale) for i in (0, 1, 77, 149)])
     atol = (1e-6 if dtype == np.float32 else 1e-12) * np.abs(whole).max()
     np.testing.assert_allclose(single, whole[[0, 1, 77, 149]], rtol=0, atol=atol)
 
@@ -183,20 +183,20 @@ def test_rows_do_not_depend_on_their_batch(dtype, d, k):
 @pytest.mark.parametrize("n, m, k", [(0, 5, 2), (5, 0, 2), (5, 4, 0), (0, 0, 1)])
 def test_empty(n, m, k):
     X, Z, B = make(n, m, 3, k, np.float32)
-    np.testing.assert_array_equal(rbf_product(X, Z, B, 1.0), np.zeros((n, k), np.float32))
+    np.testing.assert_array_equal(radial_product(X, Z, B, 1.0), np.zeros((n, k), np.float32))
 
 
 def test_mixed_precision_and_integers_are_double():
     X, Z, B = make(5, 6, 2, 1, np.float32)
-    assert rbf_product(X, Z, B.astype(np.float64), 1.0).dtype == np.float64
+    assert radial_product(X, Z, B.astype(np.float64), 1.0).dtype == np.float64
     X, Z = (10 * X).astype(int), (10 * Z).astype(int)
-    assert error(rbf_product(X, Z, B, 9.0), dense(X, Z, 9.0), B) < 1e-13
+    assert error(radial_product(X, Z, B, 9.0), dense(X, Z, 9.0), B) < 1e-13
 
 
 def test_nan_is_not_swallowed():
     X, Z, B = make(5, 6, 2, 1, np.float64)
     X[3, 1] = np.nan
-    assert np.isnan(rbf_product(X, Z, B, 1.0)).ravel().tolist() == [False] * 3 + [True, False]
+    assert np.isnan(radial_product(X, Z, B, 1.0)).ravel().tolist() == [False] * 3 + [True, False]
 
 
 def test_threads_at_once():
@@ -204,7 +204,7 @@ def test_threads_at_once():
     cases = [(make(300, 300, d, k, np.float32), d) for d, k in ((5, 1), (5, 70), (120, 2))]
     jobs = [cases[i % 3] for i in range(24)]
     with ThreadPoolExecutor(4) as pool:
-        products = list(pool.map(lambda job: rbf_product(*job[0], np.sqrt(job[1])), jobs))
+        products = list(pool.map(lambda job: radial_product(*job[0], np.sqrt(job[1])), jobs))
     for i, product in enumerate(products):
         np.testing.assert_array_equal(product, products[i % 3])
 
@@ -214,10 +214,10 @@ def test_scratch_memory(d, k, n):
     """NumPy's allocations, which include every large buffer the compiled loops work in."""
     X, _, B = make(n, n, d, k, np.float32)
     rows = X[:100] if n > 5000 else X
-    rbf_product(X[:50], X[:50], B[:50], 3.0)
+    radial_product(X[:50], X[:50], B[:50], 3.0)
     tracemalloc.start()
-    rbf_product(rows, X, B, 3.0)
-    rbf_product(X, X, B, 3.0)
+    radial_product(rows, X, B, 3.0)
+    radial_product(X, X, B, 3.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak - X.nbytes - 8 * n * k < 40 * 2**20
@@ -228,15 +228,15 @@ def test_peak_resident_memory():
     """What the operating system sees, allocations inside compiled code included."""
     program = """
 import re, numpy as np
-from gramian.operators.rbf_tiles import rbf_product
+from gramian.operators.radial_product import radial_product
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
 X = np.random.default_rng(0).standard_normal((20000, 10)).astype(np.float32)
 B = np.ones((20000, 1), np.float32)
-rbf_product(X[:50], X[:50], B[:50], 3.0)
+radial_product(X[:50], X[:50], B[:50], 3.0)
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
-rbf_product(X, X, B, 3.0)
+radial_product(X, X, B, 3.0)
 print(peak() - before)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -249,16 +249,16 @@ print(peak() - before)
 def test_errors_name_the_argument():
     X, Z, B = make(5, 6, 2, 1, np.float64)
     with pytest.raises(ValueError, match="features"):
-        rbf_product(X[:, :1], Z, B, 1.0)
+        radial_product(X[:, :1], Z, B, 1.0)
     with pytest.raises(ValueError, match="B has 5 rows"):
-        rbf_product(X, Z, B[:5], 1.0)
+        radial_product(X, Z, B[:5], 1.0)
     with pytest.raises(ValueError, match="length_scale has shape"):
-        rbf_product(X, Z, B, np.ones(3))
+        radial_product(X, Z, B, np.ones(3))
     with pytest.raises(ValueError, match="length_scale must be positive"):
-        rbf_product(X, Z, B, 0.0)
+        radial_product(X, Z, B, 0.0)
     with pytest.raises(ValueError, match="two-dimensional"):
-        rbf_product(X, Z, B[:, 0], 1.0)
+        radial_product(X, Z, B[:, 0], 1.0)
     with pytest.raises(ValueError, match="profile must be"):
         radial_product(X, Z, B, 1.0, profile="cosine")
     with pytest.raises(ValueError, match="out has shape"):
-        rbf_product(X, Z, B, 1.0, out=np.empty((5, 2)))
+        radial_product(X, Z, B, 1.0, out=np.empty((5, 2)))
