@@ -54,13 +54,12 @@ def check_sample_weight(
     if not is_array_api_obj(weights) or is_numpy(weights):
         try:
             number = np.asarray(weights).dtype.kind not in "USc"  # these convert silently
-            weights = np.asarray(weights, dtype=float)
+            values = np.asarray(weights, dtype=float)
         except (TypeError, ValueError):
-            number = False
+            number, values = False, np.empty(0)
         if not number:
             raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
-        if weights.ndim == 0:
-            weights = np.full(n, weights)
+        weights = np.full(n, values) if values.ndim == 0 else values
     weights = asarray_like(weights, like)
     if tuple(weights.shape) != (n,):
         shape = tuple(weights.shape)
