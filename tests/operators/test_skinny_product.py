@@ -39,6 +39,6 @@ def test_dense_operators_use_it_where_it_pays(rng, monkeypatch):
 def test_one_column_and_many_go_to_blas(rng, k):
     M = rng.normal(size=(600, 600))
     assert not is_skinny(M, rng.normal(size=(600, k)))
-    assert not is_skinny(M.astype(np.float32), rng.normal(size=(600, 6)).astype(np.float32))
+    assert not is_skinny(M.astype(np.float32), rng.normal(size=(600, 6)))
     assert not is_skinny(np.asfortranarray(M), rng.normal(size=(600, 6)))
     assert not is_skinny(M[:20, :20], rng.normal(size=(20, 6)))
