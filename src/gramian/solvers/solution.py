@@ -66,9 +66,9 @@ class Progress:
 
 Callback = Callable[[Progress], Any]
 
-# A relative fall of the objective that is progress and not rounding, even in float32. The gap alone does not tell:
+# A relative fall of the objective that is progress and not rounding. The gap alone does not tell:
 # far from the optimum it may rise for many steps.
-PROGRESS = 1e-6
+PROGRESS = 1e-9
 
 
 class Recorder:
