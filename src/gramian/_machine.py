@@ -41,20 +41,35 @@ SOLVERS = {
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators; see a subclass for the parameters."""
 
-    kernel: Any
-    regularization: float
-    intercept_variance: float
-    operator: str
-    solver: str
-    tol: float
-    max_iter: int | None
-    warm_start: bool
     kernel_: Kernel
     operator_: OperatorRecord
     solution_: Solution
     dual_coef_: Array
     intercept_: Array
     X_fit_: Array
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        regularization: float = 1.0,
+        intercept_variance: float = 1.0,
+        operator: str = "auto",
+        solver: str = "auto",
+        tol: float = 1e-8,
+        max_iter: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.regularization = regularization
+        self.intercept_variance = intercept_variance
+        self.operator = operator
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
 
     # --- scikit-learn -----------------------------------------------------------------------
 

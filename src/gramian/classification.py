@@ -30,8 +30,34 @@ __all__ = ["KernelLogisticRegression", "KernelSVC"]
 class _KernelClassifier(ClassifierMixin, KernelMachine):
     """Classes, class weights and decisions; a subclass says which loss and targets."""
 
-    class_weight: Any
     classes_: Array
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        regularization: float = 1.0,
+        intercept_variance: float = 1.0,
+        operator: str = "auto",
+        solver: str = "auto",
+        tol: float = 1e-8,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            kernel,
+            regularization=regularization,
+            intercept_variance=intercept_variance,
+            operator=operator,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            warm_start=warm_start,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
 
     def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
         """Loss and targets (n, C, q) from the n × C indicator of classes; one column if binary."""
@@ -190,31 +216,6 @@ class KernelLogisticRegression(_KernelClassifier):
     'converged'
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        regularization: float = 1.0,
-        intercept_variance: float = 1.0,
-        operator: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.regularization = regularization
-        self.intercept_variance = intercept_variance
-        self.operator = operator
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-
     def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
         if indicator.shape[1] == 2:
             return Logistic(), indicator[:, 1:]
@@ -311,31 +312,6 @@ class KernelSVC(_KernelClassifier):
     >>> KernelSVC(kernel="rbf").fit(X, y).predict(X[:3])
     array([0, 0, 0])
     """
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        regularization: float = 1.0,
-        intercept_variance: float = 1.0,
-        operator: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.regularization = regularization
-        self.intercept_variance = intercept_variance
-        self.operator = operator
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
 
     def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
         signs = 2 * indicator - 1

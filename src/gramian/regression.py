@@ -78,29 +78,6 @@ class KernelRidge(RegressorMixin, KernelMachine):
     'dense'
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        regularization: float = 1.0,
-        intercept_variance: float = 1.0,
-        operator: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.regularization = regularization
-        self.intercept_variance = intercept_variance
-        self.operator = operator
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit the model.

@@ -373,3 +373,13 @@ def test_no_iterations_return_the_start(solve, X):
     assert [w.category for w in caught] == [ConvergenceWarning]
     assert solution.n_iter == 0
     assert not solution.coefficients.any()
+
+
+def test_the_warning_points_at_the_line_that_asked():
+    """Not at a line of gramian or scikit-learn."""
+    from gramian import KernelLogisticRegression
+
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.warns(ConvergenceWarning) as record:
+        KernelLogisticRegression(max_iter=1, tol=1e-12).fit(X, X[:, 0] > 0)
+    assert record[0].filename == __file__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -181,7 +182,7 @@ class Recorder:
                 f"Stopped {why.format(self.n_iter)} with a relative duality gap of "
                 f"{result.relative_gap:.2e}, above tol={self.tol:.2e}. {advice}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=_level_of_caller(),
             )
         return result
 
@@ -198,3 +199,14 @@ _REASONS = {
 def squeezed(A: Array) -> Array:
     """Drop a trailing axis of length one."""
     return A[:, :, 0] if A.shape[2] == 1 else A
+
+
+def _level_of_caller() -> int:
+    """Stack level of the line outside gramian and scikit-learn that asked for the solution."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in (
+        "gramian",
+        "sklearn",
+    ):
+        level, frame = level + 1, frame.f_back
+    return level
