@@ -41,7 +41,15 @@ class LabelStructure(ABC):
 
 
 class Identity(LabelStructure):
-    """Unrelated outputs: S = I."""
+    """Unrelated outputs: S = I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import Identity
+    >>> Identity().mix(np.ones((1, 2)))
+    array([[1., 1.]])
+    """
 
     def mix(self, B: Array) -> Array:
         return B
@@ -56,6 +64,13 @@ class Scalar(LabelStructure):
     Parameters
     ----------
     variance : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import Scalar
+    >>> Scalar(3.0).mix(np.ones((1, 2)))
+    array([[3., 3.]])
     """
 
     def __init__(self, variance: float):
@@ -84,6 +99,13 @@ class Diagonal(LabelStructure):
     Parameters
     ----------
     variances : array of shape (n_outputs,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import Diagonal
+    >>> Diagonal([1.0, 3.0]).mix(np.ones((1, 2)))
+    array([[1., 3.]])
     """
 
     def __init__(self, variances: Any):
@@ -115,6 +137,13 @@ class DenseStructure(LabelStructure):
     Parameters
     ----------
     matrix : array of shape (n_outputs, n_outputs)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import DenseStructure
+    >>> DenseStructure([[1.0, -0.5], [-0.5, 1.0]]).mix(np.array([[1.0, 0.0]]))
+    array([[ 1. , -0.5]])
     """
 
     def __init__(self, matrix: Any):

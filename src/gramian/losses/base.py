@@ -26,7 +26,15 @@ class Curvature(ABC):
 
 
 class DiagonalCurvature(Curvature):
-    """W = D: outputs are not coupled by the loss."""
+    """W = D: outputs are not coupled by the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import DiagonalCurvature
+    >>> DiagonalCurvature(np.array([[2.0]])).apply(np.array([[3.0]]))
+    array([[6.]])
+    """
 
     coupled = False
 
@@ -44,6 +52,13 @@ class SoftmaxCurvature(Curvature):
     ----------
     probabilities : array of shape (n, C) or (n, C, q)
     weights : array of shape (n,) or (n, q), or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import SoftmaxCurvature
+    >>> SoftmaxCurvature(np.array([[0.5, 0.5]]), None).apply(np.array([[1.0, 0.0]]))
+    array([[ 0.25, -0.25]])
     """
 
     coupled = True

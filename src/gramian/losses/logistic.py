@@ -34,7 +34,15 @@ class Logistic(Loss):
 
 
 def sigmoid(U: Array) -> Array:
-    """``1 / (1 + e⁻ᵘ)`` without overflow."""
+    """``1 / (1 + e⁻ᵘ)`` without overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import sigmoid
+    >>> sigmoid(np.array([-1000.0, 0.0]))
+    array([0. , 0.5])
+    """
     xp = namespace(U)
     small = xp.exp(-xp.abs(U))
     return xp.where(U >= 0, xp.ones_like(U), small) / (1 + small)

@@ -34,14 +34,30 @@ class Softmax(Loss):
 
 
 def softmax(U: Array) -> Array:
-    """Probabilities along axis 1."""
+    """Probabilities along axis 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import softmax
+    >>> softmax(np.zeros((1, 2)))
+    array([[0.5, 0.5]])
+    """
     xp = namespace(U)
     shifted = xp.exp(U - xp.max(U, axis=1, keepdims=True))
     return shifted / xp.sum(shifted, axis=1, keepdims=True)
 
 
 def log_sum_exp(U: Array) -> Array:
-    """``log Σ_c exp(u_c)`` along axis 1, which is kept."""
+    """``log Σ_c exp(u_c)`` along axis 1, which is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import log_sum_exp
+    >>> log_sum_exp(np.array([[1000.0, 1000.0]])).round(4)
+    array([[1000.6931]])
+    """
     xp = namespace(U)
     highest = xp.max(U, axis=1, keepdims=True)
     return highest + xp.log(xp.sum(xp.exp(U - highest), axis=1, keepdims=True))

@@ -37,6 +37,13 @@ class OperatorRecord:
     n_samples : int
     nbytes : int
         Bytes the operator keeps beyond the training data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> KernelRidge().fit(np.arange(4.0)[:, None], np.arange(4.0)).operator_.name
+    'dense'
     """
 
     name: str
@@ -87,7 +94,16 @@ def choose_operator(
 
 
 def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperator:
-    """Return the operator from training examples to new ones, for prediction."""
+    """Return the operator from training examples to new ones, for prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> from gramian.operators import cross_operator
+    >>> cross_operator(Linear(), np.array([[3.0]]), np.array([[1.0], [2.0]])) @ np.ones((2, 1))
+    array([[9.]])
+    """
     linear = linear_variance(kernel) is not None
     return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
 

@@ -26,6 +26,15 @@ class Intercept(InputOperator):
     n_rows : int
     n_columns : int, default=None
         None means n_rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import Intercept
+    >>> B = np.array([[1.0], [2.0]])
+    >>> Intercept(10.0, like=B, n_rows=2) @ B
+    array([[30.],
+           [30.]])
     """
 
     def __init__(self, variance: float, like: Array, n_rows: int, n_columns: int | None = None):

@@ -19,6 +19,16 @@ class Separate(Operator):
     Parameters
     ----------
     operators : sequence of Operator, one for each output
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> from gramian.operators import Dense, Separate
+    >>> X = np.array([[1.0], [2.0]])
+    >>> Separate([Dense(Linear(), X), Dense(2.0 * Linear(), X)]) @ np.ones((2, 2))
+    array([[ 3.,  6.],
+           [ 6., 12.]])
     """
 
     def __init__(self, operators: Sequence[Operator]):

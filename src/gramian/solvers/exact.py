@@ -39,6 +39,19 @@ def exact(
     """Minimise by Newton with exact steps; arguments as for `newton`.
 
     Columns of lockstep problems are factored one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Logistic
+    >>> from gramian.operators import Dense
+    >>> from gramian.solvers import Problem, exact
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> problem = Problem(Dense(RBF(), X), Logistic(), (X > 0).astype(float), regularization=0.1)
+    >>> solution = exact(problem)
+    >>> solution.status, solution.gap <= 1e-8 * solution.objective
+    ('converged', True)
     """
     if not is_numpy(problem.targets):
         raise TypeError(

@@ -48,6 +48,19 @@ def kernel_cg(
     Returns
     -------
     Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Logistic
+    >>> from gramian.operators import Dense
+    >>> from gramian.solvers import Problem, kernel_cg
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> problem = Problem(Dense(RBF(), X), Logistic(), (X > 0).astype(float), regularization=0.1)
+    >>> solution = kernel_cg(problem)
+    >>> solution.status, solution.gap <= 1e-8 * solution.objective
+    ('converged', True)
     """
     return conjugate_gradient(
         problem, KernelMetric(), start=start, tol=tol, max_iter=max_iter, callback=callback

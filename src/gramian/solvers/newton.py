@@ -56,6 +56,19 @@ def newton(
     Returns
     -------
     Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Logistic
+    >>> from gramian.operators import Dense
+    >>> from gramian.solvers import Problem, newton
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> problem = Problem(Dense(RBF(), X), Logistic(), (X > 0).astype(float), regularization=0.1)
+    >>> solution = newton(problem)
+    >>> solution.status, solution.gap <= 1e-8 * solution.objective
+    ('converged', True)
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)

@@ -32,7 +32,21 @@ def parameter_cg(
     max_iter: int = 10_000,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise by conjugate gradient on the coefficients; arguments as for `kernel_cg`."""
+    """Minimise by conjugate gradient on the coefficients; arguments as for `kernel_cg`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Logistic
+    >>> from gramian.operators import Dense
+    >>> from gramian.solvers import Problem, parameter_cg
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> problem = Problem(Dense(RBF(), X), Logistic(), (X > 0).astype(float), regularization=0.1)
+    >>> solution = parameter_cg(problem)
+    >>> solution.status, solution.gap <= 1e-8 * solution.objective
+    ('converged', True)
+    """
     return conjugate_gradient(
         problem, ParameterMetric(), start=start, tol=tol, max_iter=max_iter, callback=callback
     )

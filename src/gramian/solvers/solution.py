@@ -38,6 +38,14 @@ class Solution:
     history : dict of ndarray
         "objective", "gap", "products" and "seconds" before each iteration and at the end. The lower
         bound is objective − gap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import KernelLogisticRegression
+    >>> solution = KernelLogisticRegression().fit(*load_iris(return_X_y=True)).solution_
+    >>> solution.status, solution.relative_gap < 1e-8
+    ('converged', True)
     """
 
     coefficients: Array
@@ -57,7 +65,20 @@ class Solution:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees after each iteration; it returns True to stop."""
+    """What a callback sees after each iteration; it returns True to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Squared
+    >>> from gramian.operators import Dense
+    >>> from gramian.solvers import Problem, kernel_cg
+    >>> X = np.linspace(0, 1, 9)[:, None]
+    >>> problem = Problem(Dense(RBF(0.1), X), Squared(), np.sin(9 * X))
+    >>> kernel_cg(problem, callback=lambda progress: progress.iteration == 2).n_iter
+    2
+    """
 
     iteration: int
     coefficients: Array
