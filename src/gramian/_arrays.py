@@ -90,3 +90,14 @@ def row_blocks(n_rows: int, bytes_per_row: int, block_bytes: int) -> list[slice]
 def itemsize(array: Array) -> int:
     """Bytes of one entry; array libraries do not agree on how to ask."""
     return 4 if "float32" in str(array.dtype) else 8
+
+
+def float_sum(values: Array) -> float:
+    """Sum of all entries, accumulated in float64."""
+    xp = namespace(values)
+    return float(xp.sum(values, dtype=xp.float64))
+
+
+def as_vector(values: Array) -> np.ndarray:
+    """One-dimensional float64 NumPy copy."""
+    return np.asarray(to_numpy(values), dtype=np.float64).reshape(-1)

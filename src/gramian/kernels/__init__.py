@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian.kernels.base import Kernel, Power, Product, Sum
+from gramian.kernels.algebra import Power, Product, Sum
+from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Linear, Polynomial
 from gramian.kernels.simple import Constant, Precomputed, White
 from gramian.kernels.stationary import RBF, Matern, RationalQuadratic

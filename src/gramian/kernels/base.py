@@ -11,15 +11,13 @@ scikit-learn's model selection asks for it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian._arrays import Array, namespace, to_numpy
-
-DEFAULT_BOUNDS = (1e-5, 1e5)
+from gramian._arrays import Array
+from gramian.kernels.parameters import check_bounds, check_positive, checked_theta, is_fixed, shown
 
 
 class Kernel(ABC, BaseEstimator):
@@ -102,7 +100,7 @@ class Kernel(ABC, BaseEstimator):
 
     def clone_with_theta(self, theta: np.ndarray) -> Kernel:
         """Return a copy of the kernel with other log-parameters."""
-        theta = _checked_theta(theta, self.theta.size)
+        theta = checked_theta(theta, self.theta.size)
         params, start = self.get_params(deep=False), 0
         for name in self._free():
             old = self._number(name)
@@ -134,19 +132,31 @@ class Kernel(ABC, BaseEstimator):
 
     # --- algebra ----------------------------------------------------------------------------
 
+    # The algebra is built on this class, hence imported where it is used.
+
     def __add__(self, other: Any) -> Kernel:
-        return Sum(self, _as_kernel(other))
+        from gramian.kernels.algebra import Sum, as_term
+
+        return Sum(self, as_term(other))
 
     def __radd__(self, other: Any) -> Kernel:
-        return Sum(_as_kernel(other), self)
+        from gramian.kernels.algebra import as_term
+
+        return as_term(other) + self
 
     def __mul__(self, other: Any) -> Kernel:
-        return Product(self, _as_kernel(other))
+        from gramian.kernels.algebra import Product, as_term
+
+        return Product(self, as_term(other))
 
     def __rmul__(self, other: Any) -> Kernel:
-        return Product(_as_kernel(other), self)
+        from gramian.kernels.algebra import as_term
+
+        return as_term(other) * self
 
     def __pow__(self, exponent: float) -> Kernel:
+        from gramian.kernels.algebra import Power
+
         return Power(self, exponent)
 
     # Operators meet NumPy scalars on the left (np.float64(2) * kernel): refuse to be treated as an array.
@@ -162,10 +172,10 @@ class Kernel(ABC, BaseEstimator):
         return hash((type(self).__name__, repr(self)))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        shown = ", ".join(
-            f"{name}={_shown(getattr(self, name))}" for name in self._shown_parameters()
+        text = ", ".join(
+            f"{name}={shown(getattr(self, name))}" for name in self._shown_parameters()
         )
-        return f"{type(self).__name__}({shown})"
+        return f"{type(self).__name__}({text})"
 
     def set_params(self, **params: Any) -> Kernel:
         """Set parameters, as scikit-learn's model selection does on its own copies."""
@@ -200,271 +210,11 @@ class Kernel(ABC, BaseEstimator):
         return float(value) if np.ndim(value) == 0 else value
 
 
-class _Pair(Kernel):
-    """Two kernels joined; their log-parameters are concatenated, left first."""
-
-    _symbol = "?"
-
-    def __init__(self, left: Kernel, right: Kernel):
-        self.left = left
-        self.right = right
-        self._validate()
-
-    def _validate(self) -> None:
-        for name in ("left", "right"):
-            if not isinstance(getattr(self, name), Kernel):
-                raise TypeError(f"{name} must be a kernel, got {getattr(self, name)!r}.")
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.concatenate([self.left.theta, self.right.theta])
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return np.concatenate([self.left.bounds, self.right.bounds])
-
-    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        cut = self.left.theta.size
-        theta = _checked_theta(theta, cut + self.right.theta.size)
-        return type(self)(
-            self.left.clone_with_theta(theta[:cut]), self.right.clone_with_theta(theta[cut:])
-        )
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        return type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
-
-    @property
-    def is_precomputed(self) -> bool:
-        return self.left.is_precomputed or self.right.is_precomputed
-
-
-class Sum(_Pair):
-    """Sum of two kernels; written ``left + right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-
-    Examples
-    --------
-    >>> from gramian.kernels import RBF, White
-    >>> RBF(2.0) + White(0.1)
-    RBF(length_scale=2) + White(noise=0.1)
-    """
-
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.left._evaluate(X, Z, offset) + self.right._evaluate(X, Z, offset)
-
-    def diag(self, X: Array) -> Array:
-        return self.left.diag(X) + self.right.diag(X)
-
-    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        return np.concatenate([self.left._vjp(X, Z, G, offset), self.right._vjp(X, Z, G, offset)])
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{self.left!r} + {self.right!r}"
-
-
-class Product(_Pair):
-    """Product of two kernels; written ``left * right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-
-    Examples
-    --------
-    >>> from gramian.kernels import RBF
-    >>> 10.0 * RBF(2.0)
-    Constant(value=10) * RBF(length_scale=2)
-    """
-
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.left._evaluate(X, Z, offset) * self.right._evaluate(X, Z, offset)
-
-    def diag(self, X: Array) -> Array:
-        return self.left.diag(X) * self.right.diag(X)
-
-    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        parts = []
-        for one, other in ((self.left, self.right), (self.right, self.left)):
-            weighted = G * other._evaluate(X, Z, offset) if one.theta.size else None
-            parts.append(np.empty(0) if weighted is None else one._vjp(X, Z, weighted, offset))
-        return np.concatenate(parts)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{_bracketed(self.left)} * {_bracketed(self.right)}"
-
-
-class Power(Kernel):
-    """A kernel raised to a positive power; written ``kernel ** exponent``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    exponent : float
-        A whole number keeps every positive definite kernel positive definite.
-
-    Examples
-    --------
-    >>> from gramian.kernels import Linear
-    >>> (1.0 + Linear()) ** 2
-    (Constant(value=1) + Linear()) ** 2
-    """
-
-    def __init__(self, kernel: Kernel, exponent: float):
-        self.kernel = kernel
-        self.exponent = exponent
-        self._validate()
-
-    def _validate(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel, got {self.kernel!r}.")
-        check_positive("Power(exponent=...)", self.exponent)
-
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.kernel._evaluate(X, Z, offset) ** float(self.exponent)
-
-    def diag(self, X: Array) -> Array:
-        return self.kernel.diag(X) ** float(self.exponent)
-
-    def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        exponent = float(self.exponent)
-        slope = exponent * self.kernel._evaluate(X, Z, offset) ** (exponent - 1)
-        return self.kernel._vjp(X, Z, G * slope, offset)
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return self.kernel.bounds
-
-    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        return Power(self.kernel.clone_with_theta(theta), self.exponent)
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        return Power(self.kernel.resolve(X, weights), self.exponent)
-
-    @property
-    def is_precomputed(self) -> bool:
-        return self.kernel.is_precomputed
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        base = f"({self.kernel!r})" if isinstance(self.kernel, Power) else _bracketed(self.kernel)
-        return f"{base} ** {_shown(self.exponent)}"
-
-
-# --- helpers ----------------------------------------------------------------------------------
-
-
-def data_scale(X: Array, weights: Array | None = None) -> float:
-    """Return ``n_features · Var(X)``, the scale behind ``gamma="scale"``; 1 for constant X.
-
-    The variance is over all entries, with the weights of the rows.
-    """
-    if hasattr(X, "tocsr"):  # sparse: the zeros count
-        sums = [
-            np.asarray(X.sum(axis=1)).reshape(-1),
-            np.asarray(X.multiply(X).sum(axis=1)).reshape(-1),
-        ]
-        w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
-        mean, square = (float(w @ part) / (float(w.sum()) * X.shape[1]) for part in sums)
-        variance = square - mean**2
-    else:
-        xp = namespace(X)
-        rows = xp.ones_like(X[:, 0]) if weights is None else weights
-        w = xp.astype(rows, xp.float64)[:, None]
-        count = float(xp.sum(w)) * X.shape[1]
-        mean = float(xp.sum(w * xp.astype(X, xp.float64))) / count
-        variance = float(xp.sum(w * (xp.astype(X, xp.float64) - mean) ** 2)) / count
-    scale = X.shape[1] * variance
-    return scale if scale > 0 and np.isfinite(scale) else 1.0
-
-
-def float_sum(values: Array) -> float:
-    """Sum of all entries, accumulated in float64."""
-    xp = namespace(values)
-    return float(xp.sum(values, dtype=xp.float64))
-
-
-def as_vector(values: Array) -> np.ndarray:
-    """One-dimensional float64 NumPy copy."""
-    return np.asarray(to_numpy(values), dtype=np.float64).reshape(-1)
-
-
-def is_fixed(bounds: Any) -> bool:
-    return isinstance(bounds, str) and bounds == "fixed"
-
-
-def check_positive(name: str, value: Any, *, vector: bool = False) -> None:
-    """Refuse anything but a positive finite number or, with ``vector``, a vector of them."""
-    words = "a positive number or a vector of them" if vector else "a positive number"
-    try:
-        number = np.asarray(value).dtype.kind not in "USbc"  # these would convert silently
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        number = False
-    if not number:
-        raise TypeError(f"{name} must be {words}, got {value!r}.")
-    if array.ndim > vector or array.size == 0:
-        raise ValueError(f"{name} must be {words}, got {value!r}.")
-    if not np.all(np.isfinite(array)) or not np.all(array > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
-
-
-def check_bounds(name: str, bounds: Any) -> None:
-    """Refuse bounds that are neither "fixed" nor positive increasing pairs."""
-    if is_fixed(bounds):
-        return
-    try:
-        pairs = np.asarray(bounds, dtype=float).reshape(-1, 2)
-    except (TypeError, ValueError):
-        raise ValueError(f'{name} must be "fixed" or a pair (low, high), got {bounds!r}.') from None
-    if not np.all(pairs > 0) or not np.all(pairs[:, 0] <= pairs[:, 1]):
-        raise ValueError(f"{name} must satisfy 0 < low <= high, got {bounds!r}.")
-
-
 def _same_if_none(X: Array, Z: Array | None, offset: int | None) -> tuple[Array, int | None]:
     return (X, 0) if Z is None else (Z, offset)
-
-
-def _checked_theta(theta: Any, size: int) -> np.ndarray:
-    theta = np.asarray(theta, dtype=float)
-    if theta.shape != (size,):
-        raise ValueError(f"theta must have shape ({size},), got {theta.shape}.")
-    return theta
-
-
-def _as_kernel(value: Any) -> Kernel:
-    if isinstance(value, Kernel):
-        return value
-    if isinstance(value, Real):
-        from gramian.kernels.simple import (
-            Constant,
-        )  # a number next to a kernel is a constant kernel
-
-        return Constant(float(value))
-    raise TypeError(f"A kernel combines with kernels and numbers, got {value!r}.")
 
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, Kernel) or isinstance(b, Kernel):
         return a == b
     return bool(np.array_equal(np.asarray(a), np.asarray(b)))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Real):
-        return f"{float(value):.4g}"
-    if isinstance(value, str):
-        return repr(value)
-    entries = [f"{float(v):.4g}" for v in np.asarray(value)]
-    if len(entries) > 6:
-        entries = [*entries[:3], "...", *entries[-2:]]
-    return f"[{', '.join(entries)}]"
-
-
-def _bracketed(kernel: Kernel) -> str:
-    return f"({kernel!r})" if isinstance(kernel, (Sum, Product)) else repr(kernel)

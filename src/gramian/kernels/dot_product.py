@@ -7,15 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, namespace
-from gramian.kernels.base import (
-    DEFAULT_BOUNDS,
-    Kernel,
-    check_bounds,
-    check_positive,
-    data_scale,
-    float_sum,
-)
+from gramian._arrays import Array, float_sum, namespace
+from gramian.kernels.base import Kernel
+from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
 
 
 class Linear(Kernel):

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, device_of, namespace
-from gramian.kernels.base import DEFAULT_BOUNDS, Kernel, float_sum
+from gramian._arrays import Array, device_of, float_sum, namespace
+from gramian.kernels.base import Kernel
+from gramian.kernels.parameters import DEFAULT_BOUNDS
 
 
 class Constant(Kernel):

@@ -20,17 +20,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, asarray_like, device_of, namespace
-from gramian.kernels.base import (
-    DEFAULT_BOUNDS,
-    Kernel,
-    as_vector,
-    check_bounds,
-    check_positive,
-    data_scale,
-    float_sum,
-)
+from gramian._arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
+from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
+from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
 
 
 class _Stationary(Kernel):

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, asarray_like, namespace
-from gramian.kernels.base import as_vector, float_sum
+from gramian._arrays import Array, as_vector, asarray_like, float_sum, namespace
 
 
 class LabelStructure(ABC):

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, namespace
+from gramian._arrays import Array, float_sum, namespace
 from gramian.kernels import Constant, Kernel, Linear, Product
-from gramian.kernels.base import float_sum
 from gramian.operators.base import InputOperator
 from gramian.operators.sparse_product import sparse_dot
 from gramian.operators.tiles import tiles

@@ -1,0 +1,86 @@
+"""Positive parameters of kernels: their checks, their bounds, their data-driven values and how they print."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, namespace
+
+DEFAULT_BOUNDS = (1e-5, 1e5)
+
+
+def data_scale(X: Array, weights: Array | None = None) -> float:
+    """Return ``n_features · Var(X)``, the scale behind ``gamma="scale"``; 1 for constant X.
+
+    The variance is over all entries, with the weights of the rows.
+    """
+    if hasattr(X, "tocsr"):  # sparse: the zeros count
+        sums = [
+            np.asarray(X.sum(axis=1)).reshape(-1),
+            np.asarray(X.multiply(X).sum(axis=1)).reshape(-1),
+        ]
+        w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
+        mean, square = (float(w @ part) / (float(w.sum()) * X.shape[1]) for part in sums)
+        variance = square - mean**2
+    else:
+        xp = namespace(X)
+        rows = xp.ones_like(X[:, 0]) if weights is None else weights
+        w = xp.astype(rows, xp.float64)[:, None]
+        count = float(xp.sum(w)) * X.shape[1]
+        mean = float(xp.sum(w * xp.astype(X, xp.float64))) / count
+        variance = float(xp.sum(w * (xp.astype(X, xp.float64) - mean) ** 2)) / count
+    scale = X.shape[1] * variance
+    return scale if scale > 0 and np.isfinite(scale) else 1.0
+
+
+def is_fixed(bounds: Any) -> bool:
+    return isinstance(bounds, str) and bounds == "fixed"
+
+
+def check_positive(name: str, value: Any, *, vector: bool = False) -> None:
+    """Refuse anything but a positive finite number or, with ``vector``, a vector of them."""
+    words = "a positive number or a vector of them" if vector else "a positive number"
+    try:
+        number = np.asarray(value).dtype.kind not in "USbc"  # these would convert silently
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        number = False
+    if not number:
+        raise TypeError(f"{name} must be {words}, got {value!r}.")
+    if array.ndim > vector or array.size == 0:
+        raise ValueError(f"{name} must be {words}, got {value!r}.")
+    if not np.all(np.isfinite(array)) or not np.all(array > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+
+
+def check_bounds(name: str, bounds: Any) -> None:
+    """Refuse bounds that are neither "fixed" nor positive increasing pairs."""
+    if is_fixed(bounds):
+        return
+    try:
+        pairs = np.asarray(bounds, dtype=float).reshape(-1, 2)
+    except (TypeError, ValueError):
+        raise ValueError(f'{name} must be "fixed" or a pair (low, high), got {bounds!r}.') from None
+    if not np.all(pairs > 0) or not np.all(pairs[:, 0] <= pairs[:, 1]):
+        raise ValueError(f"{name} must satisfy 0 < low <= high, got {bounds!r}.")
+
+
+def checked_theta(theta: Any, size: int) -> np.ndarray:
+    theta = np.asarray(theta, dtype=float)
+    if theta.shape != (size,):
+        raise ValueError(f"theta must have shape ({size},), got {theta.shape}.")
+    return theta
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, Real):
+        return f"{float(value):.4g}"
+    if isinstance(value, str):
+        return repr(value)
+    entries = [f"{float(v):.4g}" for v in np.asarray(value)]
+    if len(entries) > 6:
+        entries = [*entries[:3], "...", *entries[-2:]]
+    return f"[{', '.join(entries)}]"
