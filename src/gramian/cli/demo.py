@@ -127,7 +127,8 @@ def summary(results: list[Result]) -> Group:
         f"Certificate: the objective, {solution.objective:.4f}, is proven to be within "
         f"{solution.gap:.1e} of its minimum, after {solution.n_iter} Newton steps and "
         f"{solution.n_products} products with the Gram matrix. The others report none.\n"
-        "Hyperparameters: by cross-validated log loss within the training half (seed 0)."
+        "Hyperparameters: by cross-validated log loss within the training half (seed 0), except "
+        "the Gaussian process, which has our length scale."
     )
     return Group(table, Text(reading))
 
