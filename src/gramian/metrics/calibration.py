@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import to_numpy
-from gramian._validation import check_number, check_sample_weight
-
-__all__ = ["ReliabilityCurve", "expected_calibration_error", "reliability_curve"]
+from gramian._validation import check_number
+from gramian.metrics._checks import (
+    check_columns,
+    check_labels,
+    check_probabilities,
+    check_weights,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +84,10 @@ def reliability_curve(
     (array([ nan, 0.775]), array([ nan, 0.75]))
     """
     check_number("n_bins", n_bins, low=1, whole=True)
-    y = _labels(y_true)
-    P = _probabilities(y_proba, len(y))
-    columns = _columns(classes, y, P.shape[1])
-    weights = check_sample_weight(sample_weight, P)
-    weights = np.ones(len(y)) if weights is None else weights
+    y = check_labels("y_true", y_true)
+    P = check_probabilities("y_proba", y_proba, len(y))
+    columns = check_columns("classes", classes, y, P.shape[1], proba="y_proba")
+    weights = check_weights(sample_weight, len(y))
     top = np.argmax(P, axis=1)
     confidence = P[np.arange(len(y)), top]
     right = columns[top] == y
@@ -147,60 +149,3 @@ def expected_calibration_error(
         y_true, y_proba, classes=classes, n_bins=n_bins, sample_weight=sample_weight
     )
     return curve.expected_calibration_error
-
-
-def _labels(y_true: Any) -> np.ndarray:
-    y = _as_numpy(y_true)
-    if y.ndim != 1 or len(y) == 0:
-        raise ValueError(f"y_true must have shape (n_samples,) with n_samples >= 1, got {y.shape}.")
-    return y
-
-
-def _probabilities(y_proba: Any, n_samples: int) -> np.ndarray:
-    """Return probabilities of shape (n_samples, n_classes), float64."""
-    P = _as_numpy(y_proba)
-    if P.dtype.kind not in "fiub":
-        raise TypeError(f"y_proba must be numbers, got dtype {P.dtype}.")
-    P = P.astype(np.float64)
-    if P.ndim not in (1, 2) or len(P) != n_samples:
-        raise ValueError(
-            f"y_proba must have shape ({n_samples}, n_classes) or ({n_samples},), "
-            f"one row for each label in y_true; got {P.shape}."
-        )
-    if not np.all(np.isfinite(P)) or P.min(initial=0.0) < 0 or P.max(initial=1.0) > 1 + 1e-6:
-        raise ValueError("y_proba must lie between 0 and 1.")
-    if P.ndim == 1 or P.shape[1] == 1:
-        P = np.column_stack([1 - P.reshape(-1), P.reshape(-1)])
-    sums = P.sum(axis=1)
-    if np.max(np.abs(sums - 1)) > 1e-3:
-        worst = sums[np.argmax(np.abs(sums - 1))]
-        raise ValueError(f"Each row of y_proba must add up to 1; one adds up to {worst:.4g}.")
-    return P
-
-
-def _columns(classes: Any, y: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the class of each column of the probabilities."""
-    present = np.unique(y)
-    if classes is None:
-        if len(present) != n_classes:
-            raise ValueError(
-                f"y_true holds {len(present)} classes and y_proba has {n_classes} columns: "
-                "say with classes which class each column is for."
-            )
-        return present
-    columns = _as_numpy(classes)
-    if columns.shape != (n_classes,):
-        raise ValueError(
-            f"classes must have shape ({n_classes},), one for each column of y_proba; "
-            f"got {columns.shape}."
-        )
-    if len(np.unique(columns)) != n_classes:
-        raise ValueError("classes must not hold the same class twice.")
-    strange = present[~np.isin(present, columns)]
-    if len(strange):
-        raise ValueError(f"y_true holds {strange[0]!r}, which is not among classes.")
-    return columns
-
-
-def _as_numpy(values: Any) -> np.ndarray:
-    return to_numpy(values) if hasattr(values, "__array_namespace__") else np.asarray(values)
