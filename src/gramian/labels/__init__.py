@@ -1,5 +1,19 @@
 """What is known about the outputs before any data: label Gram matrices."""
 
+from gramian.labels.decision import cost_matrix, minimum_risk
 from gramian.labels.structure import DenseStructure, Diagonal, Identity, LabelStructure, Scalar
+from gramian.labels.taxonomy import Taxonomy, as_taxonomy
+from gramian.labels.tree import TreeStructure
 
-__all__ = ["DenseStructure", "Diagonal", "Identity", "LabelStructure", "Scalar"]
+__all__ = [
+    "DenseStructure",
+    "Diagonal",
+    "Identity",
+    "LabelStructure",
+    "Scalar",
+    "Taxonomy",
+    "TreeStructure",
+    "as_taxonomy",
+    "cost_matrix",
+    "minimum_risk",
+]
