@@ -1,12 +1,8 @@
 """The command line as a person uses it: output, files, exit codes, no tracebacks."""
 
 import importlib.util
-from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
-from rich.text import Text
-from typer.testing import CliRunner
 
 import gramian
 from gramian.cli import app as cli
@@ -15,23 +11,6 @@ from gramian.cli import main
 from gramian.datasets import load_digits_split
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@pytest.fixture
-def run(monkeypatch, tmp_path):
-    """Run a command in an empty folder, with a wide console unless told otherwise."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TERMINAL_WIDTH", "200")  # of help and errors
-
-    def invoke(*arguments, **console):
-        monkeypatch.setattr(cli, "get_console", lambda: Console(**({"width": 200} | console)))
-        result = CliRunner().invoke(cli.app, list(arguments))
-        # some CI services are taken for terminals
-        return SimpleNamespace(
-            exit_code=result.exit_code, output=Text.from_ansi(result.output).plain
-        )
-
-    return invoke
 
 
 @pytest.fixture

@@ -1,18 +1,24 @@
 """Commands, their options, and how errors become messages and exit codes.
 
-Exit codes: 0 done, 1 something failed, 2 wrong usage.
+Exit codes: 0 done, 1 something failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import sys
+import time
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich import get_console
 from rich.markup import escape
+
+from gramian.cli.errors import UserError, one_line_errors, readable_warnings, require
 
 HELP = (
     "[bold]gramian[/bold]: kernel learning when the outputs have structure, compatible with scikit-learn."
@@ -27,9 +33,13 @@ EPILOG = """
 
 [cyan]gramian demo[/cyan]   compare with scikit-learn on digits, and draw gramian-demo.png
 
-[cyan]gramian demo --quick --output look.svg[/cyan]   less data, another figure
+[cyan]gramian fit train.csv --target species --out model.skops[/cyan]   learn from a table
 
-[cyan]gramian demo --help[/cyan]   all options of a command
+[cyan]gramian predict model.skops new.csv --proba --out predictions.csv[/cyan]   apply it
+
+[cyan]gramian evaluate model.skops test.csv[/cyan]   compare with the truth
+
+[cyan]gramian fit --help[/cyan]   all options of a command
 
 [bold]In Python[/bold]
 
@@ -45,8 +55,92 @@ DEMO_HELP = (
     "Takes less than a minute; nothing is downloaded."
 )
 
+FIT_HELP = (
+    "Learn from a data file and save the model.\n\n"
+    "Tables: .csv, .csv.gz, .tsv, .parquet. Numbers are standardised, categories one-hot encoded, free text becomes "
+    "TF-IDF. Arrays: .npz with X and y. Sparse: .svm, .svmlight, .libsvm, or .npz with X_data, X_indices, X_indptr, "
+    "X_shape and y. A table of what was decided is printed."
+)
+FIT_EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]gramian fit train.csv --target species --out model.skops[/cyan]
+
+[cyan]gramian fit news.parquet --target topic --taxonomy topics.json --out news.skops[/cyan]
+
+[cyan]gramian fit rows.svm --kernel linear --regularization 0.1 --out rows.skops[/cyan]
+"""
+
+PREDICT_HELP = (
+    "Predict for new data with a saved model.\n\n"
+    "Writes a column [bold]prediction[/bold], as CSV to the terminal or to a .csv or .parquet file. The rows are in "
+    "the order of the data. A model file is data: nothing in it is executed."
+)
+PREDICT_EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]gramian predict model.skops new.csv | head[/cyan]
+
+[cyan]gramian predict model.skops new.csv --proba --out predictions.parquet[/cyan]
+"""
+
+EVALUATE_HELP = (
+    "Compare the predictions of a saved model with the truth in the data.\n\n"
+    "Classification: accuracy, balanced accuracy, macro F1, log loss, expected calibration error; with a taxonomy also "
+    "taxonomic loss, parent accuracy, hierarchical F1 and reciprocal rank. Regression: RMSE, MAE, R²."
+)
+EVALUATE_EPILOG = """
+[bold]Examples[/bold]
+
+[cyan]gramian evaluate model.skops test.csv[/cyan]
+
+[cyan]gramian evaluate model.skops test.csv --json - | jq .metrics.log_loss[/cyan]
+"""
+
+PREDICTION_FORMATS = (".csv", ".parquet")
 DEFAULT_FIGURE = Path("gramian-demo.png")
 FORMATS = (".png", ".svg", ".pdf")
+
+
+class Task(StrEnum):
+    """Values of --task."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class Kernel(StrEnum):
+    """Values of --kernel."""
+
+    rbf = "rbf"
+    matern12 = "matern12"
+    matern32 = "matern32"
+    matern52 = "matern52"
+    rational_quadratic = "rational_quadratic"
+    linear = "linear"
+    polynomial = "polynomial"
+
+
+class Share(StrEnum):
+    """Values of --share."""
+
+    tied = "tied"
+    by_class = "class"
+    level = "level"
+    subtree = "subtree"
+
+
+class Optimize(StrEnum):
+    """Values of --optimize."""
+
+    cv = "cv"
+
+
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Data file; see gramian fit --help.")
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Written by gramian fit.")]
 
 app = typer.Typer(
     name="gramian",
@@ -129,19 +223,199 @@ def demo(
     console.print(f"Figure: [bold]{escape(str(path))}[/bold]", highlight=False, soft_wrap=True)
 
 
-def _checked_figure(path: Path) -> Path:
+@app.command(help=FIT_HELP, epilog=FIT_EPILOG)
+def fit(
+    data: DataFile,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="MODEL", help="Where to write the model: .skops.")
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COL",
+            help="Column to predict. In .npz the array, by default y; not for svmlight files.",
+        ),
+    ] = None,
+    task: Annotated[
+        Task, typer.Option(help="auto: text and few different whole numbers are classes.")
+    ] = Task.auto,
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Taxonomy of the classes: .json (nested, or child: parent), .csv (columns parent and child) "
+            "or .txt (a path like a/b/c in each line).",
+        ),
+    ] = None,
+    share: Annotated[
+        Share | None,
+        typer.Option(help="Which nodes of the taxonomy have the same kernel.", show_default="tied"),
+    ] = None,
+    kernel: Annotated[
+        Kernel | None,
+        typer.Option(
+            help="Kernel.", show_default="rbf; linear for text alone and wide sparse data"
+        ),
+    ] = None,
+    regularization: Annotated[
+        float | None,
+        typer.Option(metavar="λ", help="Larger is smoother; more than 0.", show_default="1.0"),
+    ] = None,
+    optimize: Annotated[
+        Optimize | None,
+        typer.Option(help="Learn kernel parameters by the gradient of cross-validation."),
+    ] = None,
+) -> None:
+    """Learn from a data file and save the model."""
+    with one_line_errors():
+        _check_place(out)
+        require("skops", purpose=f"Writing {out}")
+        from sklearn.callback import ProgressBar
+
+        from gramian.cli.model_file import Model, save
+        from gramian.cli.pipeline import plan
+        from gramian.cli.tables import read_training
+        from gramian.cli.taxonomy_file import read_taxonomy
+
+        console = get_console()
+        tree = None if taxonomy is None else read_taxonomy(taxonomy)
+        X, y, layout = read_training(data, target, labels_are_text=tree is not None)
+        todo = plan(
+            X,
+            y,
+            layout,
+            task=task.value,
+            taxonomy=tree,
+            kernel=kernel and kernel.value,
+            regularization=regularization,
+            share=share and share.value,
+            optimize=optimize and optimize.value,
+        )
+        console.print(todo.table())
+        pipeline = todo.pipeline
+        if console.is_terminal:
+            pipeline.set_callbacks(ProgressBar())
+        start = time.perf_counter()
+        with readable_warnings():
+            pipeline.fit(X, todo.y)
+        seconds = time.perf_counter() - start
+        pipeline.set_callbacks()  # the bar is not part of the model
+        save(Model(pipeline, todo.task, layout.with_labels(todo.y)), out)
+        solution = pipeline[-1].solution_
+        console.print(
+            f"{solution.status.capitalize()} in {seconds:.1f} s: the objective is proven to be within "
+            f"{solution.relative_gap:.1e}, relatively, of its minimum.",
+            highlight=False,
+        )
+        console.print(f"Model: [bold]{escape(str(out))}[/bold]", highlight=False, soft_wrap=True)
+
+
+@app.command(help=PREDICT_HELP, epilog=PREDICT_EPILOG)
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help=f"Where to write: {', '.join(PREDICTION_FORMATS)}.",
+            show_default="CSV to the terminal",
+        ),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add a column for the probability of each class.")
+    ] = False,
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="Add one for each node of the taxonomy.")
+    ] = False,
+) -> None:
+    """Predict for new data with a saved model."""
+    with one_line_errors():
+        if out is not None:
+            _check_place(out, PREDICTION_FORMATS)
+        from gramian.cli.model_file import load
+        from gramian.cli.predictions import predictions, write, write_csv
+        from gramian.cli.tables import read_new
+
+        fitted = load(model)
+        X, _ = read_new(data, fitted.layout, need_target=False)
+        columns = predictions(fitted, X, proba=proba, nodes=nodes)
+        if out is None:
+            write_csv(columns, sys.stdout)
+        else:
+            write(columns, out)
+
+
+@app.command(help=EVALUATE_HELP, epilog=EVALUATE_EPILOG)
+def evaluate(
+    model: ModelFile,
+    data: DataFile,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Write JSON; - prints it instead of the table."
+        ),
+    ] = None,
+) -> None:
+    """Compare the predictions of a saved model with the truth in the data."""
+    with one_line_errors():
+        to_stdout = report == Path("-")
+        if report is not None and not to_stdout:
+            _check_place(report)
+        from gramian.cli.evaluate import evaluate as measure
+        from gramian.cli.evaluate import table
+        from gramian.cli.model_file import load
+        from gramian.cli.tables import read_new
+
+        fitted = load(model)
+        X, y = read_new(data, fitted.layout, need_target=True)
+        values = measure(fitted, X, y)
+        text = json.dumps(
+            {
+                "model": str(model),
+                "data": str(data),
+                "task": fitted.task,
+                "rows": len(y),
+                "metrics": values,
+            },
+            indent=2,
+        )
+        if to_stdout:
+            typer.echo(text)
+            return
+        get_console().print(table(values, f"{fitted.task.capitalize()}, {len(y)} rows"))
+        if report is not None:
+            report.write_text(text + "\n", encoding="utf-8")
+
+
+def _check_place(path: Path, formats: tuple[str, ...] = ()) -> None:
     """Refuse a place that cannot be written before the work, not after it."""
-    if path.suffix.lower() not in FORMATS:
-        problem = f"{path} must end in one of {', '.join(FORMATS)}."
-    elif path.is_dir():
-        problem = f"{path} is a folder; name a file in it."
-    elif not path.parent.is_dir():
-        problem = f"There is no folder {path.parent}; make it first."
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        problem = f"No permission to write {path}."
-    else:
-        return path
-    raise typer.BadParameter(problem, param_hint="'--output'")
+    problem = _problem_of_place(path, formats)
+    if problem:
+        raise UserError(problem)
+
+
+def _problem_of_place(path: Path, formats: tuple[str, ...]) -> str | None:
+    if formats and path.suffix.lower() not in formats:
+        return f"{path} must end in one of {', '.join(formats)}."
+    if path.is_dir():
+        return f"{path} is a folder; name a file in it."
+    if not path.parent.is_dir():
+        return f"There is no folder {path.parent}; make it first."
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"No permission to write {path}."
+    return None
+
+
+def _checked_figure(path: Path) -> Path:
+    problem = _problem_of_place(path, FORMATS)
+    if problem:
+        raise typer.BadParameter(problem, param_hint="'--output'")
+    return path
 
 
 def main() -> None:

@@ -1,0 +1,105 @@
+"""How good the predictions are: numbers for a table and for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from sklearn import metrics
+
+from gramian.cli.errors import UserError
+from gramian.cli.model_file import Model
+
+__all__ = ["evaluate", "table"]
+
+# What the JSON calls it: what the table calls it, and whether more is better.
+NAMES = {
+    "accuracy": ("Accuracy", True),
+    "balanced_accuracy": ("Balanced accuracy", True),
+    "macro_f1": ("Macro F1", True),
+    "log_loss": ("Log loss", False),
+    "expected_calibration_error": ("Expected calibration error", False),
+    "taxo_loss": ("Taxonomic loss", False),
+    "parent_accuracy": ("Parent accuracy", True),
+    "hierarchical_f1": ("Hierarchical F1", True),
+    "reciprocal_rank": ("Reciprocal rank", True),
+    "rmse": ("Root mean squared error", False),
+    "mae": ("Mean absolute error", False),
+    "r2": ("R²", True),
+}
+
+
+def evaluate(model: Model, X: Any, y: np.ndarray) -> dict[str, float]:
+    """Compare predictions with the truth.
+
+    Parameters
+    ----------
+    model : Model
+    X : DataFrame, ndarray or CSR array
+    y : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    dict of str: float
+        Names are the keys of `NAMES`.
+    """
+    values = _regression(model, X, y) if model.task == "regression" else _classes(model, X, y)
+    return {name: float(value) for name, value in values.items()}
+
+
+def table(values: dict[str, float], title: str) -> Table:
+    """Return the numbers as a table."""
+    result = Table(title=title, title_justify="left")
+    result.add_column("Measure")
+    result.add_column("Value", justify="right", no_wrap=True)
+    result.add_column("Better", no_wrap=True)
+    for name, value in values.items():
+        label, more = NAMES[name]
+        result.add_row(label, f"{value:.4f}", "higher" if more else "lower")
+    return result
+
+
+def _regression(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
+    predicted = model.pipeline.predict(X)
+    return {
+        "rmse": metrics.root_mean_squared_error(y, predicted),
+        "mae": metrics.mean_absolute_error(y, predicted),
+        "r2": metrics.r2_score(y, predicted),
+    }
+
+
+def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
+    from gramian.metrics import expected_calibration_error
+
+    classes = np.asarray(model.pipeline.classes_)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise UserError(
+            f"The data have {len(unknown)} labels that are no class of the model, "
+            f"the first is {unknown[0].item()!r}."
+        )
+    proba = model.pipeline.predict_proba(X)
+    predicted = model.pipeline.predict(X)
+    values = {
+        "accuracy": metrics.accuracy_score(y, predicted),
+        # balanced_accuracy_score is the same, but warns of predicted classes which are not in y
+        "balanced_accuracy": metrics.recall_score(
+            y, predicted, labels=np.unique(y), average="macro", zero_division=0
+        ),
+        "macro_f1": metrics.f1_score(y, predicted, average="macro", zero_division=0),
+        "log_loss": metrics.log_loss(y, proba, labels=classes),
+        "expected_calibration_error": expected_calibration_error(y, proba, classes=classes),
+    }
+    return values if model.taxonomy is None else values | _taxonomic(model, y, predicted, proba)
+
+
+def _taxonomic(model: Model, y: np.ndarray, predicted: np.ndarray, proba: np.ndarray) -> dict[str, Any]:  # fmt: skip
+    from gramian.metrics import hierarchical_f1, parent_accuracy, reciprocal_rank, taxo_loss
+
+    return {
+        "taxo_loss": taxo_loss(y, predicted, model.taxonomy),
+        "parent_accuracy": parent_accuracy(y, predicted, model.taxonomy),
+        "hierarchical_f1": hierarchical_f1(y, predicted, model.taxonomy),
+        "reciprocal_rank": reciprocal_rank(y, proba, labels=model.pipeline.classes_),
+    }

@@ -1,0 +1,368 @@
+"""Reading data files: columns (CSV, Parquet), arrays (NPZ) and sparse rows (svmlight).
+
+A `Layout` remembers what the training data looked like. New data are read by it, so that a column
+is a number or a text because it was one in training, whatever the new file happens to hold.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gramian.cli.errors import UserError, require
+
+__all__ = ["Layout", "read_new", "read_training"]
+
+COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+SPARSE_ROWS = (".svm", ".svmlight", ".libsvm")
+ARRAYS = (".npz",)
+
+NUMBER, CATEGORY, TEXT = "number", "category", "text"
+
+# Up to here text is a category even if it has several words ("Married, civil union").
+MOST_CATEGORIES = 50
+WORDS_OF_TEXT = 1.5
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the training data looked like.
+
+    Attributes
+    ----------
+    source : {"columns", "array", "sparse"}
+    target : str or None
+        Name of the target column or array; None in svmlight files.
+    n_features : int
+    columns : dict of str: str
+        "number", "category" or "text" for each column that is used; empty for arrays.
+    left_out : dict of str: str
+        Columns that are not used, and why.
+    first_index : int
+        Whether features of svmlight files are counted from 0 or 1.
+    labels : {"text", "integer", "number"}
+        How the target is to be read.
+    """
+
+    source: str
+    target: str | None
+    n_features: int
+    columns: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    first_index: int = 0
+    labels: str = TEXT
+
+    def with_labels(self, y: np.ndarray) -> Layout:
+        """Remember how the target is to be read."""
+        kind = {"i": "integer", "u": "integer", "f": NUMBER}.get(y.dtype.kind, TEXT)
+        return replace(self, labels=kind)
+
+
+def read_training(
+    path: Path, target: str | None, *, labels_are_text: bool
+) -> tuple[Any, np.ndarray, Layout]:
+    """Read features and target, and find out what they are.
+
+    Parameters
+    ----------
+    path : Path
+    target : str or None
+        Column of a table, array of an .npz file (default "y"); None for svmlight files.
+    labels_are_text : bool
+        Read labels as they are written: 007 stays 007.
+
+    Returns
+    -------
+    X : DataFrame, ndarray or CSR array
+    y : ndarray of shape (n_samples,), text, int64 or float64
+    layout : Layout
+    """
+    extension = _extension(path)
+    if extension in COLUMNS:
+        if target is None:
+            raise UserError(f"Name the column of {path} to predict: --target COLUMN.")
+        frame = _read_frame(path, extension, text=[target])
+        y = _column_target(frame, target, path, labels_are_text)
+        layout = _column_layout(frame.drop(columns=target), target, path)
+        return _as_kinds(frame, layout, path), y, layout
+    if extension in SPARSE_ROWS:
+        if target is not None:
+            raise UserError(f"{path} has the target in front of each row: leave --target out.")
+        X, y = _read_svmlight(path)
+        first = int(X.shape[1] > 0 and X[:, [0]].count_nonzero() == 0)
+        X = X[:, first:]
+        layout = Layout("sparse", None, X.shape[1], first_index=first)
+    else:
+        X, y = _read_npz(path, target or "y")
+        if y is None:
+            raise UserError(f"{path} has no array {target or 'y'!r}; name another by --target.")
+        layout = Layout("sparse" if sp.issparse(X) else "array", target or "y", X.shape[1])
+    _check_rows(X, y, path)
+    return X, _labels(y, TEXT if labels_are_text else None, path), layout
+
+
+def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any]:
+    """Read data in the layout of the training data; the target only where it is needed.
+
+    Parameters
+    ----------
+    path : Path
+    layout : Layout
+    need_target : bool
+
+    Returns
+    -------
+    X : DataFrame, ndarray or CSR array
+    y : ndarray of shape (n_samples,) or None
+    """
+    extension = _extension(path)
+    if (extension in COLUMNS) != (layout.source == "columns"):
+        wanted = COLUMNS if layout.source == "columns" else ARRAYS + SPARSE_ROWS
+        raise UserError(f"The model was trained on other data: it reads {', '.join(wanted)}.")
+    if extension in COLUMNS:
+        return _new_columns(path, extension, layout, need_target)
+    if extension in SPARSE_ROWS:
+        X, y = _read_svmlight(path)
+        X = X[:, layout.first_index :]
+        # Rows end at their last feature. A feature the model never saw is like an unknown word.
+        X = sp.csr_array(X[:, : layout.n_features])
+        X.resize(X.shape[0], layout.n_features)
+    else:
+        X, y = _read_npz(path, layout.target or "y")
+    if X.shape[1] != layout.n_features:
+        raise UserError(
+            f"{path} has {X.shape[1]} features; the model was trained on {layout.n_features}."
+        )
+    if layout.source == "sparse":
+        X = sp.csr_array(X)
+    elif sp.issparse(X):
+        X = X.toarray()
+    if not need_target:
+        return X, None
+    if y is None:
+        raise UserError(f"{path} has no array {layout.target or 'y'!r} to compare with.")
+    _check_rows(X, y, path)
+    return X, _labels(y, layout.labels, path)
+
+
+def _extension(path: Path) -> str:
+    name = path.name.lower()
+    for extension in COLUMNS + SPARSE_ROWS + ARRAYS:
+        if name.endswith(extension):
+            return extension
+    known = ", ".join(COLUMNS + SPARSE_ROWS + ARRAYS)
+    raise UserError(f"{path}: unknown kind of file; the name must end in one of {known}.")
+
+
+def _read(path: Path, read: Callable[[], Any]) -> Any:
+    """Read, or say in one line why not."""
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    try:
+        return read()
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"Cannot read {path}: {error}") from None
+
+
+# --- columns ---------------------------------------------------------------------------------------
+
+
+def _read_frame(path: Path, extension: str, text: list[str]) -> Any:
+    """Read a DataFrame; the columns named in `text` as they are written."""
+    require("pandas", purpose=f"Reading {path}")
+    import pandas as pd
+
+    if extension == ".parquet":
+        require("pyarrow", purpose=f"Reading {path}")
+        frame = _read(path, lambda: pd.read_parquet(path))
+    else:
+        options: dict[str, Any] = {
+            "sep": "\t" if extension.startswith(".tsv") else ",",
+            "low_memory": False,
+        }
+        frame = _read(path, lambda: pd.read_csv(path, dtype=dict.fromkeys(text, str), **options))
+        # pandas takes "true" for a bool and would write it "True"; a category stays as written.
+        booleans = [name for name, kind in frame.dtypes.items() if kind.kind in "bO"]
+        if booleans:
+            frame[booleans] = pd.read_csv(path, usecols=booleans, dtype=str, **options)
+    frame.columns = frame.columns.astype(str)
+    if len(frame) == 0:
+        raise UserError(f"{path} has no rows.")
+    return frame.reset_index(drop=True)
+
+
+def _column_layout(frame: Any, target: str, path: Path) -> Layout:
+    columns, left_out = {}, {}
+    for name in frame.columns:
+        kind, reason = _kind(frame[name], name)
+        if kind:
+            columns[name] = kind
+        else:
+            left_out[name] = reason
+    if not columns:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise UserError(f"{path} has no column to learn from ({reasons or 'only the target'}).")
+    return Layout("columns", target, len(columns), columns, left_out)
+
+
+def _kind(column: Any, name: str) -> tuple[str | None, str]:
+    """Return what a column is, or None and why it is of no use."""
+    import pandas as pd
+
+    present = column.dropna()
+    if present.empty:
+        return None, "no values"
+    number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    category = isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column)
+    if not number and not category and not present.map(lambda value: isinstance(value, str)).all():
+        return None, f"neither numbers nor text, but {column.dtype}"
+    distinct = present.nunique()
+    if distinct == 1 and len(present) == len(column):
+        return None, "the same value in all rows"
+    if name.startswith("Unnamed:") and number and distinct == len(column):  # pandas' own index
+        return None, "row numbers"
+    if number:
+        return NUMBER, ""
+    if category or distinct <= min(MOST_CATEGORIES, len(present) / 2):
+        return CATEGORY, ""
+    if present.str.split().str.len().mean() > WORDS_OF_TEXT:
+        return TEXT, ""
+    if distinct == len(present):
+        return None, "another word in each row"
+    return CATEGORY, ""
+
+
+def _new_columns(
+    path: Path, extension: str, layout: Layout, need_target: bool
+) -> tuple[Any, np.ndarray | None]:
+    text = [name for name, kind in layout.columns.items() if kind != NUMBER]
+    frame = _read_frame(path, extension, text=[*text, layout.target or ""])
+    X = _as_kinds(frame, layout, path)
+    if not need_target:
+        return X, None
+    y = _column_target(frame, layout.target or "", path, labels_are_text=layout.labels == TEXT)
+    return X, _labels(y, layout.labels, path)
+
+
+def _as_kinds(frame: Any, layout: Layout, path: Path) -> Any:
+    """Return the columns of the layout: float64, or str with "" where a value is missing."""
+    import pandas as pd
+
+    missing = [name for name in layout.columns if name not in frame.columns]
+    if missing:
+        names = ", ".join(repr(name) for name in missing)
+        raise UserError(f"{path} lacks columns of the training data: {names}.")
+    columns = {}
+    for name, kind in layout.columns.items():
+        column = frame[name]
+        if kind == NUMBER:
+            columns[name] = _numbers(column, name, path)
+        else:
+            words = column.astype(object).where(column.notna(), "")
+            columns[name] = words.map(str).astype(object)
+    return pd.DataFrame(columns)
+
+
+def _numbers(column: Any, name: str, path: Path) -> Any:
+    import pandas as pd
+
+    values = pd.to_numeric(column, errors="coerce")
+    bad = values.isna() & column.notna()
+    if bad.any():
+        raise UserError(
+            f"{path}: column {name!r} held numbers in training, and now {column[bad].iloc[0]!r}."
+        )
+    return values.astype(np.float64)
+
+
+def _column_target(frame: Any, target: str, path: Path, labels_are_text: bool) -> np.ndarray:
+    import pandas as pd
+
+    if target not in frame.columns:
+        some = ", ".join(frame.columns[:8]) + (", ..." if len(frame.columns) > 8 else "")
+        raise UserError(f"{path} has no column {target!r}; it has {some}.")
+    column = frame[target]
+    missing = column.isna()
+    if missing.any():
+        raise UserError(
+            f"{path}: the target {target!r} is missing in {missing.sum()} rows, first in row "
+            f"{int(missing.argmax()) + 1} (empty, NA, None and the like count as missing)."
+        )
+    if not labels_are_text and not pd.api.types.is_bool_dtype(column):
+        numbers = pd.to_numeric(column.astype(object), errors="coerce")
+        if numbers.notna().all():
+            return _labels(np.asarray(numbers), None, path)
+    return _labels(np.asarray(column.astype(object), dtype=object), TEXT, path)
+
+
+# --- arrays ----------------------------------------------------------------------------------------
+
+
+def _read_svmlight(path: Path) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file
+
+    # By itself it would guess from each file anew whether features are counted from 0 or 1.
+    X, y = _read(path, lambda: load_svmlight_file(str(path), zero_based=True))
+    if X.shape[0] == 0:
+        raise UserError(f"{path} has no rows.")
+    return sp.csr_array(X), y
+
+
+def _read_npz(path: Path, target: str) -> tuple[Any, np.ndarray | None]:
+    def read() -> tuple[Any, np.ndarray | None]:
+        with np.load(path, allow_pickle=False) as file:
+            y = file.get(target)
+            if "X" in file:
+                return file["X"], y
+            parts = [f"X_{part}" for part in ("data", "indices", "indptr", "shape")]
+            if not all(part in file for part in parts):
+                raise UserError(f"{path} has no array X, and not all of {', '.join(parts)}.")
+            data, indices, indptr, shape = (file[part] for part in parts)
+            X = sp.csr_array((data, indices, indptr), shape=tuple(int(s) for s in shape))
+            X.check_format(full_check=True)
+            return X, y
+
+    X, y = _read(path, read)
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[0] == 0:
+        raise UserError(
+            f"{path}: X must be numbers of shape (rows, features), "
+            f"got {X.dtype} of shape {X.shape}."
+        )
+    return X if X.dtype.kind == "f" else X.astype(np.float64), y
+
+
+def _check_rows(X: Any, y: np.ndarray, path: Path) -> None:
+    if y.shape != (X.shape[0],):
+        raise UserError(
+            f"{path}: the target must have shape ({X.shape[0]},), one value for each row of X; "
+            f"got {y.shape}."
+        )
+
+
+# --- labels ----------------------------------------------------------------------------------------
+
+
+def _labels(y: np.ndarray, kind: str | None, path: Path) -> np.ndarray:
+    """Return text, int64 (all numbers whole) or float64; kind None is what the values are."""
+    numeric = y.dtype.kind in "iuf"
+    if numeric and not np.isfinite(y).all():
+        raise UserError(f"{path}: the target holds values that are not finite.")
+    whole = numeric and bool((y == np.trunc(y)).all()) and bool((np.abs(y) < 2**53).all())
+    if kind is None:
+        kind = "integer" if whole else NUMBER if numeric else TEXT
+    if kind == TEXT:
+        return np.asarray(y.astype(np.int64) if whole else y).astype(str)
+    if not numeric or (kind == "integer" and not whole):
+        bad = y[0] if not numeric else y[y != np.trunc(y)][0]
+        wanted = "whole numbers" if kind == "integer" else "numbers"
+        raise UserError(f"{path}: the target was {wanted} in training, and now holds {bad!r}.")
+    return y.astype(np.int64 if kind == "integer" else np.float64)
