@@ -5,14 +5,28 @@ from gramian.metrics.calibration import (
     expected_calibration_error,
     reliability_curve,
 )
+from gramian.metrics.hierarchical import (
+    hierarchical_f1,
+    hierarchical_precision,
+    hierarchical_recall,
+    parent_accuracy,
+    taxo_loss,
+)
 from gramian.metrics.ranking import reciprocal_rank
 from gramian.metrics.reject import RejectCurve, reject_curve
+from gramian.metrics.scorers import taxonomy_scorers
 
 __all__ = [
     "RejectCurve",
     "ReliabilityCurve",
     "expected_calibration_error",
+    "hierarchical_f1",
+    "hierarchical_precision",
+    "hierarchical_recall",
+    "parent_accuracy",
     "reciprocal_rank",
     "reject_curve",
     "reliability_curve",
+    "taxo_loss",
+    "taxonomy_scorers",
 ]

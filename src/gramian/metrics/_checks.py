@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gramian._arrays import to_numpy
 from gramian._validation import check_sample_weight
-
-if TYPE_CHECKING:
-    from gramian.labels import Taxonomy
+from gramian.labels import Taxonomy
 
 
 def as_numpy(values: Any) -> np.ndarray:

@@ -1,0 +1,228 @@
+"""How far off predictions are in a taxonomy.
+
+Labels are names of nodes, leaves or inner ones. For the nodes t (true) and p (predicted) let
+depth(root) = 0 and let a be their lowest common ancestor. Then
+
+    Δ(t, p)         = (depth(t) + depth(p)) / 2 − depth(a)       half the length of the path,
+    |anc(p)|        = depth(p)                                   p and its ancestors without the root,
+    |anc(t)∩anc(p)| = depth(a),
+
+and with Σ over the examples, weighted,
+
+    taxo-loss = Σ Δ / Σ 1              precision = Σ depth(a) / Σ depth(p)
+                                       recall    = Σ depth(a) / Σ depth(t).
+
+Everything comes from depths and lowest common ancestors: no loop over the examples.
+
+References
+----------
+Seeger (2006), section 8.2: taxo-loss and parent accuracy.
+Kiritchenko, Matwin, Nock and Famili (2006). Learning and evaluation in the presence of class
+hierarchies. Canadian AI: precision, recall and F1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian.labels import Taxonomy, as_taxonomy
+from gramian.metrics._checks import check_nodes, check_weights
+
+
+def taxo_loss(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
+    """Mean of half the path between the true and the predicted node; 0 is best.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        If all leaves are children of the root, the error rate.
+
+    See Also
+    --------
+    parent_accuracy : Whether at least the parent is right.
+
+    Examples
+    --------
+    >>> from gramian.metrics import taxo_loss
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> taxo_loss(["cat", "cat", "cat", "cat"], ["cat", "dog", "owl", "mammal"], animals)
+    0.875
+    """
+    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    return float(np.average(tree.distance(true, pred) / 2, weights=weights))
+
+
+def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
+    """Fraction of the predictions whose parent is the parent of the truth; 1 is best.
+
+    The parent of a leaf is the node above it. An inner node stands for itself: predicting the node
+    above the true leaf is right.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        If all leaves are children of the root, 1.
+
+    See Also
+    --------
+    taxo_loss : How far off a prediction is, not only whether.
+
+    Examples
+    --------
+    >>> from gramian.metrics import parent_accuracy
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> parent_accuracy(["cat", "cat", "cat", "cat"], ["cat", "dog", "owl", "mammal"], animals)
+    0.75
+    """
+    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    parent = np.where(tree.is_leaf, tree.parent, np.arange(tree.n_nodes))
+    return float(np.average(parent[true] == parent[pred], weights=weights))
+
+
+def hierarchical_precision(
+    y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
+) -> float:
+    """Fraction of the predicted nodes that are right, counting a node and all its ancestors.
+
+    Numerator and denominator are added up over the examples before dividing (micro average). The
+    root, which is always right, does not count.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 if only the root is predicted.
+
+    See Also
+    --------
+    hierarchical_recall, hierarchical_f1
+
+    Examples
+    --------
+    >>> from gramian.metrics import hierarchical_precision
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> hierarchical_precision(["cat", "cat", "cat"], ["cat", "dog", "mammal"], animals)
+    0.8
+    """
+    shared, _, predicted = _shared_ancestors(y_true, y_pred, taxonomy, sample_weight)
+    return shared / predicted if predicted > 0 else 0.0
+
+
+def hierarchical_recall(
+    y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
+) -> float:
+    """Fraction of the true nodes that are found, counting a node and all its ancestors.
+
+    Numerator and denominator are added up over the examples before dividing (micro average). The
+    root, which is always found, does not count.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 if only the root is true.
+
+    See Also
+    --------
+    hierarchical_precision, hierarchical_f1
+
+    Examples
+    --------
+    >>> from gramian.metrics import hierarchical_recall
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> hierarchical_recall(["cat", "cat", "cat"], ["cat", "dog", "mammal"], animals)
+    0.666...
+    """
+    shared, true, _ = _shared_ancestors(y_true, y_pred, taxonomy, sample_weight)
+    return shared / true if true > 0 else 0.0
+
+
+def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
+    """Harmonic mean of hierarchical precision and recall; 1 is best.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        If all leaves are children of the root, and only leaves occur, the accuracy.
+
+    See Also
+    --------
+    hierarchical_precision, hierarchical_recall
+
+    Examples
+    --------
+    >>> from gramian.metrics import hierarchical_f1
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> hierarchical_f1(["cat", "cat", "cat"], ["cat", "dog", "mammal"], animals)
+    0.727...
+    """
+    shared, true, predicted = _shared_ancestors(y_true, y_pred, taxonomy, sample_weight)
+    return 2 * shared / (true + predicted) if true + predicted > 0 else 0.0
+
+
+def _shared_ancestors(
+    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+) -> tuple[float, float, float]:
+    """Sums of |anc(t) ∩ anc(p)|, |anc(t)| and |anc(p)| over the examples."""
+    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    shared = tree.depth[tree.lowest_common_ancestor(true, pred)]
+    return (
+        float(weights @ shared),
+        float(weights @ tree.depth[true]),
+        float(weights @ tree.depth[pred]),
+    )
+
+
+def _nodes(
+    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+) -> tuple[Taxonomy, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the taxonomy, the numbers of the true and predicted nodes, and the weights."""
+    tree = as_taxonomy(taxonomy)
+    true = check_nodes("y_true", y_true, tree)
+    pred = check_nodes("y_pred", y_pred, tree, len(true))
+    return tree, true, pred, check_weights(sample_weight, len(true))

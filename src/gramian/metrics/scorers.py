@@ -1,0 +1,61 @@
+"""The scores of a taxonomy as scikit-learn's scorers: larger is better, losses are negated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.metrics import make_scorer
+
+from gramian.labels import as_taxonomy
+from gramian.metrics.hierarchical import (
+    hierarchical_f1,
+    hierarchical_precision,
+    hierarchical_recall,
+    parent_accuracy,
+    taxo_loss,
+)
+
+_ACCURACIES = (parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1)
+
+
+def taxonomy_scorers(taxonomy: Any) -> dict[str, Callable[..., float]]:
+    """Return scorers for ``cross_validate`` and ``GridSearchCV``.
+
+    They score what ``predict`` returns and take ``sample_weight``. As always in scikit-learn a
+    larger score is better: "taxo_loss" is the negative of `taxo_loss`.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+
+    Returns
+    -------
+    dict of str: scorer
+        "taxo_loss", "parent_accuracy", "hierarchical_precision", "hierarchical_recall" and
+        "hierarchical_f1". They can be pickled, so that searches run in several processes.
+
+    See Also
+    --------
+    taxo_loss, parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.svm import SVC
+    >>> from gramian.metrics import taxonomy_scorers
+    >>> iris = load_iris()
+    >>> X, y = iris.data, iris.target_names[iris.target]
+    >>> scorers = taxonomy_scorers({"setosa": "short", "versicolor": "long", "virginica": "long"})
+    >>> search = GridSearchCV(SVC(), {"C": [1e-4, 1.0]}, scoring=scorers, refit="taxo_loss")
+    >>> search.fit(X, y).best_params_
+    {'C': 1.0}
+    """
+    tree = as_taxonomy(taxonomy)
+    scorers = {
+        "taxo_loss": make_scorer(taxo_loss, greater_is_better=False, taxonomy=tree),
+    }
+    for accuracy in _ACCURACIES:
+        scorers[accuracy.__name__] = make_scorer(accuracy, taxonomy=tree)
+    return scorers
