@@ -191,7 +191,8 @@ def _preprocessing(layout: Layout) -> tuple[Any, list[tuple[str, str]]]:
         transformers.append((f"text {place}", TfidfVectorizer(sublinear_tf=True, norm="l2"), name))
     if names[TEXT]:
         done.append(("Text", f"{_listed(names[TEXT])}: TF-IDF of words"))
-    return ColumnTransformer(transformers), done
+    text_alone = not names[NUMBER] and not names[CATEGORY]
+    return ColumnTransformer(transformers, sparse_threshold=1.0 if text_alone else 0.3), done
 
 
 def _standardised() -> Pipeline:

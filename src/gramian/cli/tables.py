@@ -45,8 +45,8 @@ class Layout:
         "number", "category" or "text" for each column that is used; empty for arrays.
     left_out : dict of str: str
         Columns that are not used, and why.
-    first_index : int
-        Whether features of svmlight files are counted from 0 or 1.
+    first_index : int or None
+        Whether features of svmlight files are counted from 0 or 1; None if there was no such file.
     labels : {"text", "integer", "number"}
         How the target is to be read.
     """
@@ -56,7 +56,7 @@ class Layout:
     n_features: int
     columns: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    first_index: int = 0
+    first_index: int | None = None
     labels: str = TEXT
 
     def with_labels(self, y: np.ndarray) -> Layout:
@@ -96,7 +96,7 @@ def read_training(
         if target is not None:
             raise UserError(f"{path} has the target in front of each row: leave --target out.")
         X, y = _read_svmlight(path)
-        first = int(X.shape[1] > 0 and X[:, [0]].count_nonzero() == 0)
+        first = _first_index(X)
         X = X[:, first:]
         layout = Layout("sparse", None, X.shape[1], first_index=first)
     else:
@@ -130,7 +130,7 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
         return _new_columns(path, extension, layout, need_target)
     if extension in SPARSE_ROWS:
         X, y = _read_svmlight(path)
-        X = X[:, layout.first_index :]
+        X = X[:, _first_index(X) if layout.first_index is None else layout.first_index :]
         # Rows end at their last feature. A feature the model never saw is like an unknown word.
         X = sp.csr_array(X[:, : layout.n_features])
         X.resize(X.shape[0], layout.n_features)
@@ -315,6 +315,11 @@ def _read_svmlight(path: Path) -> tuple[Any, np.ndarray]:
     if X.shape[0] == 0:
         raise UserError(f"{path} has no rows.")
     return sp.csr_array(X), y
+
+
+def _first_index(X: Any) -> int:
+    """Count features from 1 if nobody has feature 0."""
+    return int(X.shape[1] > 0 and X[:, [0]].count_nonzero() == 0)
 
 
 def _read_npz(path: Path, target: str) -> tuple[Any, np.ndarray | None]:
