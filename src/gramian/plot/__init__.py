@@ -1,6 +1,17 @@
 """Figures in the manner of scikit-learn's displays; they need matplotlib."""
 
+from gramian.plot.confusion import HierarchicalConfusionDisplay
 from gramian.plot.convergence import ConvergenceDisplay
+from gramian.plot.hyperparameters import HyperparameterPathDisplay
+from gramian.plot.reject import RejectCurveDisplay
 from gramian.plot.reliability import ReliabilityDisplay
+from gramian.plot.taxonomy import TaxonomyDisplay
 
-__all__ = ["ConvergenceDisplay", "ReliabilityDisplay"]
+__all__ = [
+    "ConvergenceDisplay",
+    "HierarchicalConfusionDisplay",
+    "HyperparameterPathDisplay",
+    "RejectCurveDisplay",
+    "ReliabilityDisplay",
+    "TaxonomyDisplay",
+]

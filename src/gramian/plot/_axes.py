@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+_BELOW = (0.0, -0.34, 1.0, 0.26)  # of axes below others, in units of those
 
-def axes_or_new(ax: Any, caller: str) -> Any:
-    """Return the axes, or those of a new figure."""
+
+def axes_or_new(ax: Any, caller: str, size: tuple[float, float] | None = None) -> Any:
+    """Return the axes, or those of a new figure (of a width and height in inches)."""
     if ax is not None:
         return ax
     try:
@@ -15,8 +17,27 @@ def axes_or_new(ax: Any, caller: str) -> Any:
         raise ImportError(
             f'{caller} needs matplotlib: pip install "gramian[plot]"', name=error.name
         ) from error
-    _, ax = plt.subplots(layout="constrained")
+    _, ax = plt.subplots(layout="constrained", figsize=size)
     return ax
+
+
+def axes_below(ax: Any, heights: tuple[float, float]) -> Any:
+    """Give the lower part of the place of the axes to new ones, with the same abscissa."""
+    place = ax.get_subplotspec()
+    if place is None:  # not part of a grid
+        below = ax.inset_axes(_BELOW, sharex=ax)
+    else:
+        above, lower = place.subgridspec(2, 1, height_ratios=heights)
+        ax.set_subplotspec(above)
+        below = ax.figure.add_subplot(lower, sharex=ax)
+    ax.tick_params(labelbottom=False)
+    return below
+
+
+def size_in_points(ax: Any) -> tuple[float, float]:
+    """Return width and height of the axes in points, as of now."""
+    box = ax.get_window_extent()
+    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
 def curve_styles(curve_kwargs: Any, n_curves: int) -> list[dict[str, Any]]:

@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.metrics import ReliabilityCurve, reliability_curve
-from gramian.plot._axes import axes_or_new
+from gramian.plot._axes import axes_below, axes_or_new
 
 SMALLEST, LARGEST = 8.0, 130.0  # areas of points, in square points
 _HEIGHTS = (3, 1)
-_BELOW = (0.0, -0.34, 1.0, 0.26)  # of the histogram, in units of the axes above it
 
 
 class ReliabilityDisplay:
@@ -243,7 +242,7 @@ class ReliabilityDisplay:
             return
         below = histogram
         if histogram is True:
-            below = _axes_below(self.ax_)
+            below = axes_below(self.ax_, _HEIGHTS)
         self.histogram_ax_ = below
         self.bars_ = below.stairs(
             100 * self.curve.weight,
@@ -259,19 +258,6 @@ class ReliabilityDisplay:
         shown = self.name if name is None else name
         error = f"ECE = {self.curve.expected_calibration_error:.3f}"
         return error if shown is None else f"{shown} ({error})"
-
-
-def _axes_below(ax: Any) -> Any:
-    """Give the lower part of the place of the axes to new ones, with the same abscissa."""
-    place = ax.get_subplotspec()
-    if place is None:  # not part of a grid
-        below = ax.inset_axes(_BELOW, sharex=ax)
-    else:
-        above, lower = place.subgridspec(2, 1, height_ratios=_HEIGHTS)
-        ax.set_subplotspec(above)
-        below = ax.figure.add_subplot(lower, sharex=ax)
-    ax.tick_params(labelbottom=False)
-    return below
 
 
 def _wilson(accuracy: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

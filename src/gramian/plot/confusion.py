@@ -1,0 +1,311 @@
+"""Which classes are taken for which, in the order of the tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian._validation import check_choice
+from gramian.labels import Taxonomy, as_taxonomy
+from gramian.metrics._checks import check_nodes, check_weights
+from gramian.plot._axes import axes_or_new, size_in_points
+from gramian.plot._tree import LABELLED_LEAVES, fitted, short_names, spans, width_of
+from gramian.plot.taxonomy import taxonomy_of
+
+_COUNTED_LEAVES = 15  # above, counts do not fit into their cells
+_SMALLEST_FONT = 5.5
+_LONGEST_LABEL = 90.0  # of a class, in points
+_COLOUR_LABELS = {
+    "true": "Share of the true class",
+    "pred": "Share of the predicted class",
+    None: "Examples",
+}
+
+
+class HierarchicalConfusionDisplay:
+    """Confusion matrix with the classes in the order of the tree.
+
+    Lines part the subtrees below the root, fainter squares those below them: confusions within a
+    subtree lie in the blocks on the diagonal, grave ones outside. Colours go with the square root,
+    so that rare confusions show. Inner nodes have a row and a column only if they occur as labels.
+    Use `from_predictions` or `from_estimator`.
+
+    Parameters
+    ----------
+    confusion_matrix : array of shape (n_shown, n_shown)
+        Number of examples (or their weight) for each true (row) and predicted (column) node.
+    nodes : array of shape (n_shown,)
+        The number of the node of each row and column, depth first.
+    taxonomy : Taxonomy
+
+    Attributes
+    ----------
+    im_ : matplotlib AxesImage
+    text_ : ndarray of matplotlib Text, of shape (n_shown, n_shown), or None
+        The counts.
+    borders_ : matplotlib LineCollection
+        Between the subtrees below the root.
+    blocks_ : matplotlib LineCollection
+        Around the deeper subtrees.
+    groups_ : list of matplotlib Text
+        The names of the subtrees below the root, of the columns (above) and of the rows (right).
+    colorbar_ : matplotlib Colorbar
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from gramian.plot import HierarchicalConfusionDisplay
+    >>> animals = {"cat": "mammal", "owl": "bird", "dog": "mammal", "emu": "bird"}
+    >>> display = HierarchicalConfusionDisplay.from_predictions(
+    ...     ["cat", "dog", "owl", "emu"], ["cat", "cat", "owl", "dog"], animals
+    ... )
+    >>> display.taxonomy.names[display.nodes].tolist()
+    ['cat', 'dog', 'owl', 'emu']
+    >>> display.confusion_matrix
+    array([[1., 0., 0., 0.],
+           [1., 0., 0., 0.],
+           [0., 0., 1., 0.],
+           [0., 1., 0., 0.]])
+    """
+
+    def __init__(self, confusion_matrix: np.ndarray, nodes: np.ndarray, taxonomy: Taxonomy):
+        self.confusion_matrix = confusion_matrix
+        self.nodes = nodes
+        self.taxonomy = taxonomy
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        taxonomy: Any,
+        *,
+        sample_weight: Any = None,
+        ax: Any = None,
+        normalize: str | None = "true",
+        cmap: Any = "Blues",
+    ) -> HierarchicalConfusionDisplay:
+        """Plot the confusions of predictions.
+
+        Parameters
+        ----------
+        y_true : array of shape (n_samples,)
+            Names of nodes, leaves or inner ones.
+        y_pred : array of shape (n_samples,)
+        taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+        sample_weight : array of shape (n_samples,), default=None
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        normalize : {"true", "pred", None}, default="true"
+            What the colours show: fractions of each row, of each column, or the counts.
+        cmap : str or matplotlib Colormap, default="Blues"
+
+        Returns
+        -------
+        HierarchicalConfusionDisplay
+        """
+        tree = as_taxonomy(taxonomy)
+        true = check_nodes("y_true", y_true, tree)
+        pred = check_nodes("y_pred", y_pred, tree, len(true))
+        weights = check_weights(sample_weight, len(true))
+        shown = tree.is_leaf.copy()
+        shown[true] = shown[pred] = True
+        place = spans(tree, shown)[0]
+        nodes = np.flatnonzero(shown)
+        nodes = nodes[np.argsort(place[nodes])]
+        n = len(nodes)
+        cells = np.bincount(place[true] * n + place[pred], weights, minlength=n * n)
+        display = cls(cells.reshape(n, n), nodes, tree)
+        return display.plot(ax, normalize=normalize, cmap=cmap)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        taxonomy: Any = None,
+        sample_weight: Any = None,
+        ax: Any = None,
+        normalize: str | None = "true",
+        cmap: Any = "Blues",
+    ) -> HierarchicalConfusionDisplay:
+        """Plot the confusions of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        X : array of shape (n_samples, n_features)
+            Examples that were not used for training.
+        y : array of shape (n_samples,)
+            Names of their nodes, leaves or inner ones.
+        taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes, default=None
+            By default ``estimator.taxonomy_``.
+        sample_weight : array of shape (n_samples,), default=None
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        normalize : {"true", "pred", None}, default="true"
+            What the colours show: fractions of each row, of each column, or the counts.
+        cmap : str or matplotlib Colormap, default="Blues"
+
+        Returns
+        -------
+        HierarchicalConfusionDisplay
+        """
+        tree = taxonomy_of(estimator, taxonomy)
+        return cls.from_predictions(
+            y,
+            estimator.predict(X),
+            tree,
+            sample_weight=sample_weight,
+            ax=ax,
+            normalize=normalize,
+            cmap=cmap,
+        )
+
+    def plot(
+        self, ax: Any = None, *, normalize: str | None = "true", cmap: Any = "Blues"
+    ) -> HierarchicalConfusionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure by default.
+        normalize : {"true", "pred", None}, default="true"
+            What the colours show: fractions of each row, of each column, or the counts. The
+            numbers in the cells are counts always; they are shown for at most 15 classes.
+        cmap : str or matplotlib Colormap, default="Blues"
+
+        Returns
+        -------
+        HierarchicalConfusionDisplay
+        """
+        if normalize is not None:
+            check_choice("normalize", normalize, ("true", "pred"))
+        n = len(self.nodes)
+        side = min(11.0, max(5.0, 2.5 + 0.2 * n))
+        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", (side + 1.0, side))
+        self.figure_ = self.ax_.figure
+        colours = _fractions(self.confusion_matrix, normalize)
+        top = 1.0 if normalize else max(1.0, colours.max())
+        self.im_ = self.ax_.imshow(
+            colours, cmap=cmap, norm=_faint_colours(top), interpolation="nearest"
+        )
+        self.colorbar_ = self.figure_.colorbar(
+            self.im_, ax=self.ax_, label=_COLOUR_LABELS[normalize], shrink=0.7, aspect=30
+        )
+        self.text_ = self._write_counts() if n <= _COUNTED_LEAVES else None
+        self._write_classes()
+        self._plot_blocks()
+        self.ax_.set(xlabel="Predicted", ylabel="True")
+        return self
+
+    def _cell(self) -> float:
+        """About how wide a cell will be, in points, once labels and colour bar have their room."""
+        return 0.8 * min(size_in_points(self.ax_)) / len(self.nodes)
+
+    def _write_counts(self) -> np.ndarray:
+        n = len(self.nodes)
+        text = np.empty((n, n), dtype=object)
+        size = min(10.0, 0.4 * self._cell())
+        for (i, j), count in np.ndenumerate(self.confusion_matrix):
+            red, green, blue, _ = self.im_.cmap(self.im_.norm(self.im_.get_array()[i, j]))
+            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
+            text[i, j] = self.ax_.text(
+                j, i, f"{count:.3g}" if count else "", ha="center", va="center", fontsize=size,
+                color="white" if dark else "black",
+            )  # fmt: skip
+        return text
+
+    def _write_classes(self) -> None:
+        n, cell = len(self.nodes), self._cell()
+        size = min(10.0, cell)
+        if n > LABELLED_LEAVES or size < _SMALLEST_FONT:
+            self.ax_.set(xticks=[], yticks=[])
+            return
+        names = short_names(self.taxonomy)
+        shown = [fitted(names[node], _LONGEST_LABEL, size) for node in self.nodes]
+        turned = any(width_of(name, size) > 0.9 * cell for name in shown)
+        self.ax_.set_xticks(range(n), shown, rotation=90 if turned else 0, fontsize=size)
+        self.ax_.set_yticks(range(n), shown, fontsize=size)
+        self.ax_.tick_params(length=0)
+
+    def _plot_blocks(self) -> None:
+        from matplotlib.collections import LineCollection
+
+        tree = self.taxonomy
+        shown = np.zeros(tree.n_nodes, dtype=bool)
+        shown[self.nodes] = True
+        first, size = spans(tree, shown)
+        inner = ~tree.is_leaf & (size > 0)
+        n = len(self.nodes)
+        low, high = first - 0.5, first + size - 0.5
+        groups = np.flatnonzero(inner & (tree.depth == 1))
+        cuts = np.unique([*low[groups], *high[groups]])
+        cuts = cuts[(cuts > -0.5) & (cuts < n - 0.5)]
+        ends = (-0.5, n - 0.5)
+        across = [[(cut, ends[0]), (cut, ends[1])] for cut in cuts]
+        across += [[(ends[0], cut), (ends[1], cut)] for cut in cuts]
+        self.borders_ = LineCollection(across, colors="0.25", linewidths=1.0)
+        deep = np.flatnonzero(inner & (tree.depth > 1) & (size > 1))
+        squares = [_square(low[node], high[node]) for node in deep]
+        faint = np.maximum(0.3, 1.0 - 0.2 * (tree.depth[deep] - 1))
+        self.blocks_ = LineCollection(squares, colors="0.4", linewidths=faint)
+        self.ax_.add_collection(self.blocks_)
+        self.ax_.add_collection(self.borders_)
+        self._write_groups(groups, low, high)
+
+    def _write_groups(self, groups: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Names of the subtrees below the root, at brackets above and right of the matrix."""
+        names = short_names(self.taxonomy)
+        cell = self._cell()
+        self.groups_ = []
+        place = {"annotation_clip": False, "textcoords": "offset points", "fontsize": 9}
+        above, right = self.ax_.get_xaxis_transform(), self.ax_.get_yaxis_transform()
+        line = {"color": "0.25", "linewidth": 1.5, "clip_on": False}
+        widths = {node: (high[node] - low[node]) * cell for node in groups}
+        turned = any(width_of(names[node], 9) > width for node, width in widths.items())
+        gap = max(0.15, 2 / cell)
+        for node in groups:
+            ends = (low[node] + gap, high[node] - gap)
+            middle = (low[node] + high[node]) / 2
+            self.ax_.plot(ends, (1.015, 1.015), transform=above, **line)
+            self.ax_.plot((1.015, 1.015), ends, transform=right, **line)
+            if widths[node] < 9:
+                continue  # lower than a letter: names would overlap
+            text = fitted(names[node], _LONGEST_LABEL, 9)
+            self.groups_ += [
+                self.ax_.annotate(
+                    text, (middle, 1.015), (0, 3), xycoords=above, ha="center", va="bottom",
+                    rotation=90 if turned else 0, **place,
+                ),
+                self.ax_.annotate(
+                    text, (1.015, middle), (3, 0), xycoords=right, ha="left", va="center", **place
+                ),
+            ]  # fmt: skip
+
+
+def _faint_colours(top: float) -> Any:
+    """Square roots of values as colours, so that rare confusions can be seen."""
+    from matplotlib.colors import PowerNorm
+
+    return PowerNorm(0.5, vmin=0.0, vmax=top)
+
+
+def _square(low: float, high: float) -> list[tuple[float, float]]:
+    return [(low, low), (high, low), (high, high), (low, high), (low, low)]
+
+
+def _fractions(counts: np.ndarray, normalize: str | None) -> np.ndarray:
+    """Divide by the sums of the rows ("true") or columns ("pred"); zero where these are."""
+    if normalize is None:
+        return counts
+    total = counts.sum(axis=1 if normalize == "true" else 0, keepdims=True)
+    return np.divide(counts, total, out=np.zeros_like(counts, dtype=float), where=total > 0)
