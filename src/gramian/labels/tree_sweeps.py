@@ -20,6 +20,11 @@ Method
 Cost
     2 n_nodes additions and one multiplication for each row of B. B is read once and the result written once.
 
+Floor
+    Bytes of B and of the result over the memory bandwidth. Milliseconds on one core for the label Gram matrix of 1000
+    leaves in 1111 nodes, beside a plain copy of B: 4435 × 1000 in float64 8.2 / 3.7, in float32 6.0 / 0.9;
+    443 × 1000 × 10 in float64 11.6 / 3.7.
+
 Accuracy
     Each sum holds only its own terms (no differences of running totals), so sums of numbers of one sign are accurate
     to a few ulp relative to themselves, even where they are tiny.
@@ -131,25 +136,15 @@ def _sweep_rows(
     B, out, start, stop, n_nodes, source, up, scale, down, target, inner, first, last, rows
 ):
     buffer = np.zeros((n_nodes, _LANES), B.dtype)
-    empty = source.size < n_nodes
     for i in range(start, stop, rows):
         height = min(rows, stop - i)
         for j in range(0, B.shape[2], _LANES):
             width = min(_LANES, B.shape[2] - j)
-            if empty:
+            if source.size < n_nodes:
                 buffer[:] = 0
-            for c in range(source.size):
-                lanes = buffer[source[c]]
-                for r in range(height):
-                    for s in range(width):
-                        lanes[r * width + s] = B[i + r, c, j + s]
+            _load(B, i, j, height, width, source, buffer)
             if up:
-                for k in range(inner.size - 1, -1, -1):
-                    total = buffer[inner[k]]
-                    for child in range(first[k], last[k]):
-                        lanes = buffer[child]
-                        for s in range(_LANES):
-                            total[s] += lanes[s]
+                _add_children(buffer, inner, first, last)
             for p in range(scale.size):
                 lanes = buffer[p]
                 for s in range(_LANES):
@@ -161,11 +156,73 @@ def _sweep_rows(
                         lanes = buffer[child]
                         for s in range(_LANES):
                             lanes[s] += above[s]
-            for c in range(target.size):
-                lanes = buffer[target[c]]
-                for r in range(height):
-                    for s in range(width):
-                        out[i + r, c, j + s] = lanes[r * width + s]
+            _store(buffer, target, i, j, height, width, out)
+
+
+@njit(cache=True)
+def _add_children(buffer, inner, first, last):
+    for k in range(inner.size - 1, -1, -1):
+        total = buffer[inner[k]]
+        for s in range(0, _LANES, 8):
+            # eight sums in registers: through memory, each child would wait for the one before
+            v0, v1, v2, v3 = total[s], total[s + 1], total[s + 2], total[s + 3]
+            v4, v5, v6, v7 = total[s + 4], total[s + 5], total[s + 6], total[s + 7]
+            for child in range(first[k], last[k]):
+                lanes = buffer[child]
+                v0 += lanes[s]
+                v1 += lanes[s + 1]
+                v2 += lanes[s + 2]
+                v3 += lanes[s + 3]
+                v4 += lanes[s + 4]
+                v5 += lanes[s + 5]
+                v6 += lanes[s + 6]
+                v7 += lanes[s + 7]
+            total[s], total[s + 1], total[s + 2], total[s + 3] = v0, v1, v2, v3
+            total[s + 4], total[s + 5], total[s + 6], total[s + 7] = v4, v5, v6, v7
+
+
+@njit(cache=True)
+def _load(B, i, j, height, width, source, buffer):
+    if width == 1 and height == _LANES:  # a transposition, four rows at a time
+        for r in range(0, _LANES, 4):
+            a, b, c, d = B[i + r], B[i + r + 1], B[i + r + 2], B[i + r + 3]
+            for k in range(source.size):
+                lanes = buffer[source[k]]
+                lanes[r], lanes[r + 1] = a[k, j], b[k, j]
+                lanes[r + 2], lanes[r + 3] = c[k, j], d[k, j]
+    elif width == _LANES:
+        for k in range(source.size):
+            lanes, cell = buffer[source[k]], B[i, k]
+            for s in range(_LANES):
+                lanes[s] = cell[j + s]
+    else:
+        for r in range(height):
+            for k in range(source.size):
+                lanes, cell = buffer[source[k]], B[i + r, k]
+                for s in range(width):
+                    lanes[r * width + s] = cell[j + s]
+
+
+@njit(cache=True)
+def _store(buffer, target, i, j, height, width, out):
+    if width == 1 and height == _LANES:
+        for r in range(0, _LANES, 4):
+            a, b, c, d = out[i + r], out[i + r + 1], out[i + r + 2], out[i + r + 3]
+            for k in range(target.size):
+                lanes = buffer[target[k]]
+                a[k, j], b[k, j] = lanes[r], lanes[r + 1]
+                c[k, j], d[k, j] = lanes[r + 2], lanes[r + 3]
+    elif width == _LANES:
+        for k in range(target.size):
+            lanes, cell = buffer[target[k]], out[i, k]
+            for s in range(_LANES):
+                cell[j + s] = lanes[s]
+    else:
+        for r in range(height):
+            for k in range(target.size):
+                lanes, cell = buffer[target[k]], out[i + r, k]
+                for s in range(width):
+                    cell[j + s] = lanes[r * width + s]
 
 
 def _by_level(B, tree, source, up, scale, down, target):
