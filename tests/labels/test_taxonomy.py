@@ -205,6 +205,7 @@ class TestRefusals:
         "build, words",
         [
             (lambda: as_taxonomy(3), "hierarchy must be a Taxonomy"),
+            (lambda: as_taxonomy([3, 4]), "A path must be a string or a sequence"),
             (lambda: as_taxonomy("a/b"), "hierarchy must be a Taxonomy"),
             (lambda: Taxonomy.from_paths("a/b"), "paths must be a list"),
             (lambda: Taxonomy.from_paths([3]), "A path must be a string or a sequence"),

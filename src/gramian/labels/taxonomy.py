@@ -422,7 +422,8 @@ def as_taxonomy(hierarchy: Any) -> Taxonomy:
             f"{reprlib.repr(hierarchy)}."
         )
     entries = list(hierarchy)
-    if entries and all(not isinstance(e, str) and len(e) == 2 for e in entries):
+    lengths = {len(e) if hasattr(e, "__len__") and not isinstance(e, str) else 0 for e in entries}
+    if lengths == {2}:
         return Taxonomy.from_edges(entries)
     return Taxonomy.from_paths(entries)
 
