@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_wine
 
 from gramian import KernelLogisticRegression
+from gramian.cli import predictions as predictions_module
 from gramian.cli.model_file import load
 
 FIT = ("fit", "iris.csv", "--target", "species", "--out", "model.skops")
@@ -177,6 +178,17 @@ def test_ctrl_c_is_one_line_and_leaves_the_old_model(run, iris, monkeypatch, tmp
     assert result.exit_code == 130
     assert result.stderr.strip() == "Stopped by Ctrl-C; nothing was written."
     assert (tmp_path / "model.skops").read_text() == "old"
+
+
+def test_when_writing_fails_at_the_end(run, done, iris, monkeypatch):
+    def full(_, file):
+        raise OSError(28, "No space left on device", file.name)
+
+    done(*FIT)
+    monkeypatch.setattr(predictions_module, "write_csv", full)
+    result = run("predict", "model.skops", "iris_test.csv", "--out", "predictions.csv")
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "Cannot write predictions.csv: No space left on device."
 
 
 @pytest.mark.parametrize(

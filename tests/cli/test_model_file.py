@@ -143,7 +143,7 @@ def test_when_writing_fails_the_old_model_stays(monkeypatch):
 
     Path("model.skops").write_text("old")
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(UserError, match=r"Cannot write model.skops: No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: 'model.skops'"):
         save(Model(fitted(), "classification", LAYOUT), Path("model.skops"))
     assert [path.name for path in Path().iterdir()] == ["model.skops"]
     assert Path("model.skops").read_text() == "old"

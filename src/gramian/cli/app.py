@@ -341,7 +341,8 @@ def predict(
         from gramian.cli.predictions import predictions, write, write_csv
         from gramian.cli.tables import read_new
 
-        fitted = load(model)
+        with readable_warnings():  # other versions of scikit-learn, for example
+            fitted = load(model)
         X, _ = read_new(data, fitted.layout, need_target=False)
         columns = predictions(fitted, X, proba=proba, nodes=nodes)
         if out is None:
@@ -371,7 +372,8 @@ def evaluate(
         from gramian.cli.model_file import load
         from gramian.cli.tables import read_new
 
-        fitted = load(model)
+        with readable_warnings():  # other versions of scikit-learn, for example
+            fitted = load(model)
         X, y = read_new(data, fitted.layout, need_target=True)
         values = measure(fitted, X, y)
         text = json.dumps(

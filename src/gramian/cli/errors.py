@@ -29,6 +29,11 @@ def one_line_errors() -> Iterator[None]:
     except (UserError, ValueError) as error:  # the library's ValueErrors name the argument, too
         _say(str(error))
         raise typer.Exit(WRONG_USAGE) from None
+    except BrokenPipeError:  # `| head` has seen enough; typer ends quietly
+        raise
+    except OSError as error:
+        _say(f"Cannot write {error.filename or 'the output'}: {error.strerror or error}.")
+        raise typer.Exit(1) from None
     except MemoryError as error:
         _say(f"Not enough memory. {error}")
         raise typer.Exit(1) from None

@@ -26,7 +26,12 @@ __all__ = ["Model", "load", "save"]
 METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
-OTHER_TYPES = {"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"}
+OTHER_TYPES = {
+    "gramian._prior.Prior",
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def save(model: Model, path: Path) -> None:
         unfinished.write_bytes(buffer.getbuffer())
         unfinished.replace(path)
     except OSError as error:
-        raise UserError(f"Cannot write {path}: {error.strerror or error}.") from None
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         unfinished.unlink(missing_ok=True)
 
