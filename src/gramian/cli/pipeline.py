@@ -124,7 +124,7 @@ def plan(
         ("Taxonomy", "" if taxonomy is None else f"{taxonomy.n_nodes} nodes, {taxonomy.n_leaves} leaves"),
         ("Kernel", f"{kernel or kernel_name} ({'--kernel' if kernel else kernel_reason})"),
         ("Model", type(estimator).__name__),
-        ("Learned", "kernel parameters and regularization, by cross-validation" if optimize else ""),
+        ("Learned", "kernel parameters, by cross-validation" if optimize else ""),
     ]  # fmt: skip
     return Plan(Pipeline(steps), task, y, [row for row in decisions if row[1]])
 
