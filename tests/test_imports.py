@@ -17,7 +17,7 @@ LAYERS = [
     {"losses", "operators"},
     {"solvers"},
     {"selection"},
-    {"_machine", "_validation", "metrics", "classification", "regression"},
+    {"_classifier", "_machine", "_prior", "_validation", "metrics", "classification", "regression"},
     {"gramian"},
     {"datasets", "plot", "testing"},
     {"cli"},

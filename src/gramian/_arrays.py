@@ -63,10 +63,8 @@ def inner(x: Array, y: Array) -> Array:
     return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
 
 
-def column(weights: Array | None, like: Array) -> Array | None:
+def column(weights: Array, like: Array) -> Array:
     """Shape weights ``(n,)`` or ``(n, q)`` so that they broadcast against ``(n, C)`` or ``(n, C, q)``."""
-    if weights is None:
-        return None
     xp = namespace(weights)
     if weights.ndim == 1:
         return xp.reshape(weights, (-1,) + (1,) * (like.ndim - 1))

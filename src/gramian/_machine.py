@@ -6,8 +6,8 @@ predictions.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,19 +16,22 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn
 from array_api_compat import is_array_api_obj
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import solvers
-from gramian._arrays import Array, device_of, is_numpy, namespace
+from gramian._arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._prior import Prior
 from gramian._validation import check_choice, check_flag, check_gram, check_number, naming_text
 from gramian.kernels import Kernel, as_kernel
-from gramian.labels import Identity
 from gramian.losses import Loss
-from gramian.operators import Intercept, LabelMixed, OperatorRecord, choose_operator, cross_operator
+from gramian.operators import OperatorRecord
 from gramian.operators.choose import OPERATORS
+from gramian.selection import CrossValidationCriterion, CrossValidationSearch, fold_masks
 from gramian.solvers import Problem, Progress, Solution
+from gramian.solvers.solution import level_of_caller
 
 SOLVERS = {
     "newton": solvers.newton,
@@ -41,7 +44,6 @@ SOLVERS = {
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators; see a subclass for the parameters."""
 
-    kernel_: Kernel
     operator_: OperatorRecord
     solution_: Solution
     dual_coef_: Array
@@ -52,6 +54,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self,
         kernel: Any = "rbf",
         *,
+        optimize: Any = None,
+        cv: Any = 5,
         regularization: float = 1.0,
         intercept_variance: float = 1.0,
         operator: str = "auto",
@@ -62,6 +66,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         random_state: Any = None,
     ):
         self.kernel = kernel
+        self.optimize = optimize
+        self.cv = cv
         self.regularization = regularization
         self.intercept_variance = intercept_variance
         self.operator = operator
@@ -84,10 +90,39 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
+    # --- the prior, as users see it -----------------------------------------------------------
+
+    _prior: Prior
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with all its numbers, if there is one for all functions."""
+        kernels = self.kernels_
+        if len(kernels) != 1:
+            raise AttributeError(f"There are {len(kernels)} kernels; see kernels_.")
+        return kernels[0]
+
+    @property
+    def kernels_(self) -> tuple[Kernel, ...]:
+        """One kernel for each group of functions, with its variance as a factor."""
+        return self._prior.kernels_with_variances()
+
+    @property
+    def variances_(self) -> np.ndarray:
+        """Variance of each group."""
+        return self._prior.variances
+
+    @property
+    def groups_(self) -> np.ndarray:
+        """Group of each function."""
+        return self._prior.groups
+
     # --- validate ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         as_kernel(self.kernel)
+        if self.optimize is not None and not isinstance(self.optimize, CrossValidationSearch):
+            check_choice("optimize", self.optimize, ("cv",))
         check_number("regularization", self.regularization, strict=True)
         check_number("intercept_variance", self.intercept_variance)
         check_choice("operator", self.operator, OPERATORS)
@@ -135,26 +170,44 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _solve(
         self,
-        kernel: Kernel,
+        prior: Prior,
         X: Array,
         y: Any,
         targets: Array,
         loss: Loss,
         weights: Array | None,
+        *,
+        solve: Callable[..., Solution] | None = None,
+        judged: Array | None = None,
         **state: Any,
     ) -> None:
-        """Solve for the targets (n, C, q) and store the fitted model; ``state`` is what else to store."""
-        operator, record = choose_operator(kernel, X, self.operator)
-        terms = [(operator, Identity())]
-        if self.intercept_variance > 0:
-            terms.append((Intercept(self.intercept_variance, targets, X.shape[0]), Identity()))
-        problem = Problem(LabelMixed(terms), loss, targets, self.regularization, weights)
-        solve = SOLVERS[self._solver_name(record, targets)]
+        """Learn what is to be learned, solve for the targets (n, C, q) and store the fitted model.
+
+        ``solve`` replaces the chosen solver, ``judged`` marks the examples that hyperparameters are learned from, and
+        ``state`` is what else to store.
+        """
+        root = self._init_callback_context(max_subtasks=None if self.optimize is None else 2)
+        root.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        context, start = root, None
+        if self.optimize is not None:
+            search = root.subcontext(task_name="hyperparameters", max_subtasks=None)
+            search.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            prior, start, learned = self._learned(
+                prior, X, y, targets, loss, weights, judged, search
+            )
+            state |= learned
+            search.call_on_fit_task_end(estimator=self, X=X, y=y)
+            context = root.subcontext(task_name="fit", max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        operator, record = prior.operator(
+            X, targets, self.intercept_variance, self.operator, learning=False
+        )
+        if not prior.is_shared:  # one kernel for each output: outputs are no longer alike
+            targets = _outputs_first(targets)
+        problem = Problem(operator, loss, targets, self.regularization, weights)
+        solve = solve or SOLVERS[self._solver_name(record, targets)]
         limit = {} if self.max_iter is None else {"max_iter": self.max_iter}
-        fitted = {"X_fit_": X, "kernel_": kernel, "operator_": record, **state}
-        most = self.max_iter or inspect.signature(solve).parameters["max_iter"].default
-        context = self._init_callback_context(max_subtasks=most)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        fitted = {"X_fit_": X, "_prior": prior, "operator_": record, **state}
 
         def report(progress: Progress) -> bool:
             task = context.subcontext(task_name="iteration")
@@ -167,20 +220,93 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 ),
             )
 
-        solution = solve(
-            problem, start=self._start(problem), tol=self.tol, callback=report, **limit
-        )
+        if start is None:
+            start = self._start(problem)
+        else:
+            start = namespace(start).reshape(start, problem.shape)
+        solution = solve(problem, start=start, tol=self.tol, callback=report, **limit)
         if not np.isfinite(solution.gap):
             raise ValueError(
                 f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y or the kernel so that "
                 f"products fit {X.dtype}, or check regularization={self.regularization!r}."
             )
         fitted |= self._coefficients(solution.coefficients, X)
+        for name in _OPTIONAL:
+            self.__dict__.pop(name, None)
         for name, value in fitted.items():
             setattr(self, name, value)
-        self.solution_ = replace(solution, coefficients=self.dual_coef_)
+        self.solution_ = replace(solution, coefficients=self.dual_coef_, latent=None)
         self.n_iter_ = max(1, solution.n_iter)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if context is not root:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        root.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    def _learned(
+        self,
+        prior: Prior,
+        X: Array,
+        y: Any,
+        targets: Array,
+        loss: Loss,
+        weights: Array | None,
+        judged: Array | None,
+        context: Any,
+    ) -> tuple[Prior, Array, dict[str, Any]]:
+        """Prior with learned parameters, coefficients to start from, and what to store about the search."""
+        search = CrossValidationSearch() if isinstance(self.optimize, str) else self.optimize
+        if search.prior is not None:
+            search.prior.check(prior.theta.size)
+        classifier = is_classifier(self)
+        training, held_out = fold_masks(self.cv, X, to_numpy(y), classifier=classifier)
+        if judged is not None:
+            weights = judged if weights is None else weights * judged
+        outputs = _outputs_first(targets)[:, :, 0]
+        criteria: list[CrossValidationCriterion] = []
+
+        def stage(rows: np.ndarray | None) -> CrossValidationCriterion:
+            some = _rows_of(rows, X, outputs, weights, training, held_out, prior)
+            part, Y, w, trains, held = some
+            operator, _ = prior.operator(
+                part, Y, self.intercept_variance, self.operator, learning=True
+            )
+            problem = Problem(operator, loss, Y, self.regularization, w)
+            criteria.append(CrossValidationCriterion(problem, trains, held))
+            return criteria[-1]
+
+        n = int(X.shape[0])
+        stages, sizes = [lambda: stage(None)], [n]
+        size = search.coarse_samples(n)
+        if size is not None:
+            rows = _representative(to_numpy(y) if classifier else None, n, size, self.random_state)
+            stages.insert(0, lambda: stage(rows))
+            sizes.insert(0, size)
+
+        def report(theta: np.ndarray, value: float) -> bool:
+            task = context.subcontext(task_name="evaluation")
+            return task.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+        total = float(
+            held_out.sum() if weights is None else (held_out * to_numpy(weights)[:, None]).sum()
+        )
+        path = search.run(stages, sizes, prior.theta, prior.bounds, prior.names, total, report)
+        if not path.converged:
+            warnings.warn(
+                f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
+                "optimize=CrossValidationSearch(...), or start from another kernel.",
+                ConvergenceWarning,
+                stacklevel=level_of_caller(),
+            )
+        value, theta = float(path.loss[path.best]), path.theta[path.best]
+        if search.prior is not None:
+            value -= search.prior(theta, prior.theta)[0] / total
+        start = criteria[-1].combined_coefficients()
+        return (
+            prior.with_theta(theta),
+            start,
+            {self._cv_attribute: value, "optimization_path_": path},
+        )
+
+    _cv_attribute = "cv_loss_"
 
     def _solver_name(self, record: OperatorRecord, targets: Array) -> str:
         return "newton" if self.solver == "auto" else self.solver
@@ -204,10 +330,55 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _latent(self, X: Any, method: str) -> Array:
         """Latent values of new examples, shape (n_new, C)."""
         X = self._validated_new(X, method)
-        return (
-            cross_operator(self.kernel_, X, self.X_fit_) @ self.dual_coef_
-            + self.intercept_[None, :]
-        )
+        return self._prior.cross(X, self.X_fit_) @ self.dual_coef_ + self.intercept_[None, :]
+
+
+# Attributes that a fit may or may not set; those of an earlier fit must not stay.
+_OPTIONAL = ("cv_loss_", "cv_log_loss_", "optimization_path_")
+
+
+def _outputs_first(targets: Array) -> Array:
+    """Outputs that were independent columns (n, 1, m) as outputs (n, m, 1); others as they are."""
+    if targets.ndim == 3 and targets.shape[1] == 1:
+        return namespace(targets).reshape(targets, (targets.shape[0], -1, 1))
+    return targets if targets.ndim == 3 else targets[:, :, None]
+
+
+def _rows_of(
+    rows: np.ndarray | None,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    training: np.ndarray,
+    held_out: np.ndarray,
+    prior: Prior,
+) -> tuple:
+    """The data of some rows; a precomputed matrix loses its other columns, too."""
+    if rows is None:
+        return X, Y, weights, training, held_out
+    xp = namespace(Y)
+    numbers = xp.asarray(rows, device=device_of(Y))
+    part = X[rows] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
+    if any(kernel.is_precomputed for kernel in prior.kernels):
+        part = part[:, rows] if sp.issparse(X) else namespace(X).take(part, numbers, axis=1)
+    w = None if weights is None else xp.take(weights, numbers, axis=0)
+    return part, xp.take(Y, numbers, axis=0), w, training[rows], held_out[rows]
+
+
+def _representative(y: np.ndarray | None, n: int, size: int, random_state: Any) -> np.ndarray:
+    """Sorted numbers of ``size`` rows, of each class in proportion."""
+    rng = np.random.default_rng(0 if random_state is None else random_state)
+    codes = (
+        np.zeros(n, dtype=np.int64)
+        if y is None
+        else np.unique(y, return_inverse=True)[1].reshape(-1)
+    )
+    order = rng.permutation(n)
+    order = order[np.argsort(codes[order], kind="stable")]
+    counts = np.bincount(codes)
+    place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = (place + rng.random(n)) / np.repeat(counts, counts)
+    return np.sort(order[np.argsort(share, kind="stable")[:size]])
 
 
 @contextmanager

@@ -5,156 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._arrays import (
-    Array,
-    device_of,
-    in_float64,
-    is_numpy,
-    namespace,
-    to_numpy,
-)
-from gramian._machine import KernelMachine, all_or_nothing
-from gramian._validation import check_sample_weight
-from gramian.kernels import as_kernel
+from gramian._arrays import Array, asarray_like, namespace, to_numpy
+from gramian._classifier import KernelClassifier
+from gramian._prior import assemble_prior
+from gramian._validation import check_flag
+from gramian.kernels import Kernel
+from gramian.labels import Taxonomy, as_taxonomy, cost_matrix, minimum_risk
+from gramian.labels.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
+from gramian.solvers import expectation_maximization
 
 __all__ = ["KernelLogisticRegression", "KernelSVC"]
 
 
-class _KernelClassifier(ClassifierMixin, KernelMachine):
-    """Classes, class weights and decisions; a subclass says which loss and targets."""
-
-    classes_: Array
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        regularization: float = 1.0,
-        intercept_variance: float = 1.0,
-        operator: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        super().__init__(
-            kernel,
-            regularization=regularization,
-            intercept_variance=intercept_variance,
-            operator=operator,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            random_state=random_state,
-        )
-        self.class_weight = class_weight
-
-    def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
-        """Loss and targets (n, C, q) from the n × C indicator of classes; one column if binary."""
-        raise NotImplementedError
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Or the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
-        y : array of shape (n_samples,)
-            Class labels: numbers or strings, at least two classes.
-        sample_weight : array of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            self._check_parameters()
-            X, y = self._validated(X, y)
-            check_classification_targets(y)
-            classes, codes = _unique(y) if is_numpy(y) else namespace(y).unique_inverse(y)
-            if classes.shape[0] < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, got one class: {to_numpy(classes).item()!r}."
-                )
-            indicator = _indicator(in_float64(codes, X), int(classes.shape[0]))
-            weights = check_sample_weight(sample_weight, indicator)
-            kernel = as_kernel(self.kernel).resolve(X, weights)
-            weights = self._with_class_weight(
-                weights, to_numpy(classes), to_numpy(codes), indicator
-            )
-            loss, targets = self._loss_and_targets(indicator)
-            self._solve(kernel, X, y, targets, loss, weights, classes_=classes)
-        return self
-
-    def _with_class_weight(
-        self, weights: Array | None, classes: np.ndarray, codes: np.ndarray, like: Array
-    ) -> Array | None:
-        if self.class_weight is None:
-            return weights
-        if not isinstance(self.class_weight, dict) and self.class_weight != "balanced":
-            raise ValueError(
-                f"class_weight must be None, 'balanced' or a dict of class: weight, got {self.class_weight!r}."
-            )
-        try:
-            values = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
-        except ValueError as error:
-            raise ValueError(f"class_weight does not fit the classes in y: {error}") from None
-        per_example = check_sample_weight(values[codes], like, name="class_weight")
-        if weights is None:
-            return per_example
-        return check_sample_weight(weights * per_example, like, name="class_weight × sample_weight")
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the latent values.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Or kernel values of shape (n_samples, n_training) for a precomputed kernel.
-
-        Returns
-        -------
-        array of shape (n_samples,) if binary, else (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        U = self._latent(X, "decision_function")
-        return U[:, 0] if U.shape[1] == 1 else U
-
-    def predict(self, X: Any) -> Array:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Or kernel values of shape (n_samples, n_training) for a precomputed kernel.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        U = self._latent(X, "predict")
-        xp = namespace(U)
-        codes = xp.astype(U[:, 0] > 0, xp.int64) if U.shape[1] == 1 else xp.argmax(U, axis=1)
-        classes = to_numpy(self.classes_)
-        if is_numpy(codes) or classes.dtype.kind in "OUST":  # text has no other library to live in
-            return classes[to_numpy(codes)]
-        return xp.take(xp.asarray(classes, device=device_of(codes)), codes)
-
-
-class KernelLogisticRegression(_KernelClassifier):
+class KernelLogisticRegression(KernelClassifier):
     """Kernel logistic regression: joint softmax over all classes, with probabilities.
 
     Minimises ``Σ_i w_i loss(u(x_i), y_i) + (λ/2) Σ_c ‖f_c‖²`` over ``u_c = f_c + b_c`` with the
@@ -168,6 +34,19 @@ class KernelLogisticRegression(_KernelClassifier):
         A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
         "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
         training data.
+    hierarchy : Taxonomy, mapping, nested dict, edge list, paths or graph, default=None
+        Tree of the classes, see `as_taxonomy`. Every node gets a latent function and a class is the sum of
+        those on its path from the root, so classes of one branch resemble each other. y may then name leaves or
+        inner nodes; an inner node says that the class is one of the leaves below it.
+    share : {"tied", "class", "level", "subtree"} or mapping, default="tied"
+        Which latent functions share kernel and variance: all of them, none ("separate kernels"), with a
+        hierarchy those of one level or of one subtree under the root, or those of one group of a mapping from classes
+        (with a hierarchy: nodes) to groups. It matters when they are learned.
+    optimize : None, "cv" or CrossValidationSearch, default=None
+        "cv" learns all kernel parameters that are not fixed, and the variances, by the gradient of the
+        cross-validated loss, starting from the numbers in ``kernel``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds for ``optimize``.
     regularization : float, default=1.0
         λ > 0. A variance of the kernel does the same to f: ``10.0 * RBF(1.0)`` is λ divided by 10
         (exactly so if ``intercept_variance`` is divided by 10 too, or 0).
@@ -193,8 +72,19 @@ class KernelLogisticRegression(_KernelClassifier):
     classes_ : array of shape (n_classes,)
     dual_coef_ : array of shape (n_samples, n_classes), one column if binary
     intercept_ : array of shape (n_classes,)
+    taxonomy_ : Taxonomy or None
+        The hierarchy.
     kernel_ : Kernel
-        The kernel with all its numbers.
+        The kernel with all its numbers, if there is one for all.
+    kernels_ : tuple of Kernel
+        One for each group of latent functions, with its variance as a factor.
+    variances_ : ndarray of shape (n_groups,)
+    groups_ : ndarray of int of shape (n_functions,)
+        Group of each class, or of each node but the root.
+    cv_log_loss_ : float
+        Cross-validated log loss of the learned parameters.
+    optimization_path_ : OptimizationPath
+        How they were found.
     operator_ : OperatorRecord
         Which operator was used, and why.
     solution_ : Solution
@@ -215,6 +105,44 @@ class KernelLogisticRegression(_KernelClassifier):
     >>> model.solution_.status
     'converged'
     """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        hierarchy: Any = None,
+        share: Any = "tied",
+        optimize: Any = None,
+        cv: Any = 5,
+        regularization: float = 1.0,
+        intercept_variance: float = 1.0,
+        operator: str = "auto",
+        solver: str = "auto",
+        tol: float = 1e-8,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            kernel,
+            share=share,
+            optimize=optimize,
+            cv=cv,
+            regularization=regularization,
+            intercept_variance=intercept_variance,
+            operator=operator,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+        )
+        self.hierarchy = hierarchy
+
+    taxonomy_: Taxonomy | None
+    _cv_attribute = "cv_log_loss_"
 
     def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
         if indicator.shape[1] == 2:
@@ -254,8 +182,123 @@ class KernelLogisticRegression(_KernelClassifier):
         xp = namespace(U)
         return xp.concat([xp.zeros_like(U), U], axis=1) if U.shape[1] == 1 else U
 
+    # --- hierarchy --------------------------------------------------------------------------
 
-class KernelSVC(_KernelClassifier):
+    def _flattened(self, y: Any) -> Any:
+        if self.hierarchy is None or np.ndim(y) != 2:
+            return y
+        return join_paths(y)
+
+    def _fit_classes(
+        self,
+        kernel: Kernel,
+        X: Array,
+        y: Array,
+        labels: Array,
+        indicator: Array,
+        weights: Array | None,
+    ) -> None:
+        if self.hierarchy is None:
+            loss, targets = self._loss_and_targets(indicator)
+            functions = to_numpy(labels).tolist()[
+                -targets.shape[1] :
+            ]  # the second class if there are two
+            prior = assemble_prior(kernel, self.share, functions)
+            self._solve(prior, X, y, targets, loss, weights, classes_=labels, taxonomy_=None)
+            return
+        taxonomy = as_taxonomy(self.hierarchy)
+        classes, order = np.unique(np.asarray(taxonomy.leaf_names), return_index=True)
+        if classes.size < 2:
+            raise ValueError(f"hierarchy must have at least two leaves, got {classes.tolist()!r}.")
+        # which leaves each label allows, leaves in the order of the classes
+        allowed = taxonomy.descends(taxonomy.index(to_numpy(labels)))[:, order]
+        targets = indicator @ asarray_like(allowed.astype(float), indicator)
+        certain = allowed.sum(axis=1) == 1
+        doubtful = not certain.all()
+        if doubtful and self.solver not in ("auto", "newton"):
+            raise ValueError(
+                f"solver must be 'auto' or 'newton' when y names inner nodes of the hierarchy, got {self.solver!r}."
+            )
+        judged = indicator @ asarray_like(certain.astype(float), indicator) if doubtful else None
+        nodes = taxonomy.names[1:].tolist()
+        prior = assemble_prior(kernel, self.share, nodes, taxonomy, taxonomy.leaves[order])
+        solve = expectation_maximization if doubtful else None
+        state = {"classes_": classes, "taxonomy_": taxonomy}
+        self._solve(prior, X, y, targets, Softmax(), weights, solve=solve, judged=judged, **state)
+
+    def predict_node_proba(self, X: Any) -> Array:
+        """Return the probability of every node of the hierarchy; a node's is the sum of its children's.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_nodes)
+            Column p is node ``taxonomy_.names[p]``; column 0 is the root.
+        """
+        check_is_fitted(self)
+        return self._taxonomy("predict_node_proba").node_proba(self._leaf_proba(X))
+
+    def decide(self, X: Any, loss: Any = "zero_one", allow_inner: bool = False) -> np.ndarray:
+        """Return the decisions of least expected loss.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+        loss : {"zero_one", "taxonomic", "parent"} or array of costs, default="zero_one"
+            "taxonomic" is half the length of the path between decision and truth, "parent" counts wrong
+            parents. Costs have one row for each decision and one column for each class in the order of `classes_`;
+            decisions are the classes or, with ``allow_inner``, all nodes in the order of ``taxonomy_.names``.
+        allow_inner : bool, default=False
+            Whether a decision may stop at an inner node.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Names of classes or nodes.
+        """
+        check_is_fitted(self)
+        check_flag("allow_inner", allow_inner)
+        P = self.predict_proba(X)
+        taxonomy = self.taxonomy_
+        if taxonomy is None and (allow_inner or (isinstance(loss, str) and loss != "zero_one")):
+            raise ValueError(
+                f"decide(loss={loss!r}, allow_inner={allow_inner!r}) needs a model with hierarchy=...; "
+                "without one pass loss='zero_one' or a cost matrix."
+            )
+        classes = to_numpy(self.classes_)
+        names = taxonomy.names if taxonomy is not None and allow_inner else classes
+        if isinstance(loss, str):
+            if taxonomy is None:
+                costs = 1.0 - np.eye(classes.size)
+            else:
+                order = np.searchsorted(taxonomy.leaves, taxonomy.index(classes))
+                costs = cost_matrix(loss, taxonomy, taxonomy.index(names))[:, order]
+        else:
+            costs = np.asarray(loss, dtype=float)
+            if costs.shape != (len(names), classes.size) or not np.all(np.isfinite(costs)):
+                raise ValueError(
+                    f"loss must be a name or finite costs of shape ({len(names)}, {classes.size}), one row for each "
+                    f"decision and one column for each class; got shape {costs.shape}."
+                )
+        return names[to_numpy(minimum_risk(P, costs))]
+
+    def _taxonomy(self, method: str) -> Taxonomy:
+        if self.taxonomy_ is None:
+            raise ValueError(f"{method} needs a model with hierarchy=...; this one is flat.")
+        return self.taxonomy_
+
+    def _leaf_proba(self, X: Any) -> Array:
+        """Probabilities in the order of ``taxonomy_.leaves``."""
+        P = self.predict_proba(X)
+        taxonomy = self._taxonomy("predict_node_proba")
+        place = np.searchsorted(to_numpy(self.classes_), np.asarray(taxonomy.leaf_names))
+        return namespace(P).take(P, asarray_like(place, P, dtype=namespace(P).int64), axis=1)
+
+
+class KernelSVC(KernelClassifier):
     """Support vector classification with the squared hinge; one-vs-rest on one shared Gram operator.
 
     Minimises ``Σ_i w_i ½ max(0, 1 − y_i u(x_i))² + (λ/2) ‖f‖²`` over ``u = f + b`` for each class
@@ -269,6 +312,14 @@ class KernelSVC(_KernelClassifier):
         A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
         "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
         training data.
+    share : {"tied", "class"} or mapping, default="tied"
+        Which classes share kernel and variance: all of them, none ("separate kernels"), or those of one group
+        of a mapping from classes to groups. It matters when they are learned.
+    optimize : None, "cv" or CrossValidationSearch, default=None
+        "cv" learns all kernel parameters that are not fixed, and the variances, by the gradient of the
+        cross-validated loss, starting from the numbers in ``kernel``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds for ``optimize``.
     regularization : float, default=1.0
         λ > 0.
     intercept_variance : float, default=1.0
@@ -294,7 +345,16 @@ class KernelSVC(_KernelClassifier):
     dual_coef_ : array of shape (n_samples, n_classes), one column if binary
     intercept_ : array of shape (n_classes,)
     kernel_ : Kernel
-        The kernel with all its numbers.
+        The kernel with all its numbers, if there is one for all.
+    kernels_ : tuple of Kernel
+        One for each group of classes, with its variance as a factor.
+    variances_ : ndarray of shape (n_groups,)
+    groups_ : ndarray of int of shape (n_classes,)
+        Group of each class.
+    cv_loss_ : float
+        Cross-validated loss of the learned parameters.
+    optimization_path_ : OptimizationPath
+        How they were found.
     operator_ : OperatorRecord
         Which operator was used, and why.
     solution_ : Solution
@@ -317,15 +377,3 @@ class KernelSVC(_KernelClassifier):
         signs = 2 * indicator - 1
         columns = signs[:, 1:] if indicator.shape[1] == 2 else signs
         return SquaredHinge(), columns[:, None, :]
-
-
-def _unique(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes.reshape(-1)
-
-
-def _indicator(codes: Array, n_classes: int) -> Array:
-    """Zeros and ones of shape (n, C), in the array library and dtype of the codes."""
-    xp = namespace(codes)
-    every = xp.arange(n_classes, dtype=codes.dtype, device=device_of(codes))
-    return xp.astype(codes[:, None] == every[None, :], codes.dtype)

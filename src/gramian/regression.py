@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian._arrays import Array, in_float64, is_numpy, namespace
 from gramian._machine import KernelMachine, all_or_nothing
+from gramian._prior import assemble_prior
 from gramian._validation import check_sample_weight, naming_text
 from gramian.kernels import as_kernel
 from gramian.losses import Squared
@@ -35,6 +36,11 @@ class KernelRidge(RegressorMixin, KernelMachine):
         A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
         "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
         training data.
+    optimize : None, "cv" or CrossValidationSearch, default=None
+        "cv" learns all kernel parameters that are not fixed, and the variance, by the gradient of the
+        cross-validated loss, starting from the numbers in ``kernel``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds for ``optimize``.
     regularization : float, default=1.0
         λ > 0.
     intercept_variance : float, default=1.0
@@ -58,6 +64,12 @@ class KernelRidge(RegressorMixin, KernelMachine):
     intercept_ : array of shape (n_outputs,)
     kernel_ : Kernel
         The kernel with all its numbers.
+    variances_ : ndarray of shape (1,)
+        Its variance.
+    cv_loss_ : float
+        Cross-validated mean of ½ (u − y)², summed over outputs, for the learned parameters.
+    optimization_path_ : OptimizationPath
+        How they were found.
     operator_ : OperatorRecord
         Which operator was used, and why.
     solution_ : Solution
@@ -103,7 +115,8 @@ class KernelRidge(RegressorMixin, KernelMachine):
             targets = namespace(targets).reshape(targets, (targets.shape[0], 1, -1))
             weights = check_sample_weight(sample_weight, targets)
             kernel = as_kernel(self.kernel).resolve(X, weights)
-            self._solve(kernel, X, y, targets, Squared(), weights, _single_output=flat)
+            prior = assemble_prior(kernel, "tied", range(int(targets.shape[2])))
+            self._solve(prior, X, y, targets, Squared(), weights, _single_output=flat)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -35,10 +35,20 @@ def test_dense_operators_use_it_where_it_pays(rng, monkeypatch):
     assert calls == [(600, 6)]
 
 
+def test_sums_in_double_precision_need_no_copy(rng):
+    M = rng.normal(size=(600, 600)).astype(np.float32)
+    for k in (1, 6):
+        B = rng.normal(size=(600, k))
+        assert is_skinny(M, B)
+        expected = M.astype(float) @ B
+        product = skinny_product(M, B)
+        assert product.dtype == np.float64
+        np.testing.assert_allclose(product, expected, atol=1e-12 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("k", [1, 40])
 def test_one_column_and_many_go_to_blas(rng, k):
     M = rng.normal(size=(600, 600))
     assert not is_skinny(M, rng.normal(size=(600, k)))
-    assert not is_skinny(M.astype(np.float32), rng.normal(size=(600, 6)))
     assert not is_skinny(np.asfortranarray(M), rng.normal(size=(600, 6)))
     assert not is_skinny(M[:20, :20], rng.normal(size=(20, 6)))

@@ -10,7 +10,7 @@ from gramian.kernels import RBF, Linear
 from gramian.labels import Identity
 from gramian.losses import Logistic, Softmax, Squared, SquaredHinge
 from gramian.operators import Dense, Intercept, LabelMixed, LinearFeatures, Streamed
-from gramian.selection import cross_val_latent, training_masks
+from gramian.selection import cross_val_latent, fold_masks
 from gramian.solvers import Problem, newton
 
 TIGHT = 1e-17
@@ -46,7 +46,7 @@ def operator(X=X):
 
 @pytest.fixture
 def masks():
-    return training_masks(SPLITTER, X, CLASSES)
+    return fold_masks(SPLITTER, X, CLASSES)[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -128,7 +128,7 @@ def test_one_product_serves_all_folds(masks):
     "cv", [3, KFold(5), StratifiedKFold(3), list(KFold(2).split(np.zeros((N, 1))))]
 )
 def test_masks_mark_the_training_examples(cv):
-    masks = training_masks(cv, X, CLASSES)
+    masks = fold_masks(cv, X, CLASSES)[0]
     assert set(np.unique(masks)) == {0.0, 1.0}
     np.testing.assert_array_equal((1 - masks).sum(axis=1), 1)
     splits = cv if isinstance(cv, list) else (KFold(cv) if cv == 3 else cv).split(X, CLASSES)
@@ -139,7 +139,7 @@ def test_masks_mark_the_training_examples(cv):
 
 def test_an_integer_keeps_proportions_of_classes_for_classifiers():
     y = np.sort(CLASSES)  # plain folds of sorted classes would leave a class out
-    masks = training_masks(3, X, y, classifier=True)
+    masks = fold_masks(3, X, y, classifier=True)[0]
     for column in masks.T:
         counts = np.bincount(y[column == 1], minlength=3)
         np.testing.assert_allclose(counts, np.bincount(y) * 2 / 3, atol=1)
@@ -148,7 +148,7 @@ def test_an_integer_keeps_proportions_of_classes_for_classifiers():
 def test_groups_come_with_the_splits():
     groups = np.arange(N) // 7
     splits = list(GroupKFold(5).split(X, CLASSES, groups))
-    masks = training_masks(splits, X, CLASSES)
+    masks = fold_masks(splits, X, CLASSES)[0]
     for group in np.unique(groups):
         assert len(np.unique(masks[groups == group], axis=0)) == 1
 
@@ -183,6 +183,6 @@ def test_masks_must_be_masks(masks, words):
 
 def test_bad_cv_is_refused():
     with pytest.raises(ValueError, match="n_splits"):
-        training_masks(1, X, CLASSES)
+        fold_masks(1, X, CLASSES)[0]
     with pytest.raises(ValueError, match="five"):
-        training_masks("five", X, CLASSES)
+        fold_masks("five", X, CLASSES)[0]

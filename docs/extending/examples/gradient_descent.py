@@ -24,7 +24,7 @@ def gradient_descent(problem, *, start=None, tol=1e-8, max_iter=10_000, callback
             continue
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
-            return recorder.verified(A, objective, gap, status, fresh=fresh)
+            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         step = minimise_along(problem, A, U, -rho, -K_rho)
         step = xp.where(done, xp.zeros_like(step), step)  # finished columns rest
         t = problem.spread(step)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian.kernels.algebra import Power, Product, Sum
+from gramian.kernels.algebra import Power, Product, Sum, scales_itself, split_amplitude
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Linear, Polynomial
 from gramian.kernels.simple import Constant, Precomputed, White
@@ -67,4 +67,6 @@ __all__ = [
     "Sum",
     "White",
     "as_kernel",
+    "scales_itself",
+    "split_amplitude",
 ]

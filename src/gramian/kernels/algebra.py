@@ -13,7 +13,7 @@ import numpy as np
 from gramian._arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import check_positive, checked_theta, shown
-from gramian.kernels.simple import Constant
+from gramian.kernels.simple import Constant, White
 
 
 class _Pair(Kernel):
@@ -32,6 +32,10 @@ class _Pair(Kernel):
     @property
     def theta(self) -> np.ndarray:
         return np.concatenate([self.left.theta, self.right.theta])
+
+    @property
+    def parameter_names(self) -> list[str]:
+        return self.left.parameter_names + self.right.parameter_names
 
     @property
     def bounds(self) -> np.ndarray:
@@ -152,6 +156,10 @@ class Power(Kernel):
         return self.kernel.theta
 
     @property
+    def parameter_names(self) -> list[str]:
+        return self.kernel.parameter_names
+
+    @property
     def bounds(self) -> np.ndarray:
         return self.kernel.bounds
 
@@ -168,6 +176,37 @@ class Power(Kernel):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         base = f"({self.kernel!r})" if isinstance(self.kernel, Power) else _bracketed(self.kernel)
         return f"{base} ** {shown(self.exponent)}"
+
+
+def split_amplitude(kernel: Kernel) -> tuple[Constant | None, Kernel]:
+    """Return the constant factor of a product and the rest; None if there is none.
+
+    Examples
+    --------
+    >>> from gramian.kernels import RBF, split_amplitude
+    >>> split_amplitude(10.0 * RBF(2.0))
+    (Constant(value=10), RBF(length_scale=2))
+    """
+    if isinstance(kernel, Product):
+        for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
+            if isinstance(factor, Constant):
+                return factor, other
+        for side in ("left", "right"):
+            constant, rest = split_amplitude(getattr(kernel, side))
+            if constant is not None:
+                return constant, Product(**(kernel.get_params(deep=False) | {side: rest}))
+    return None, kernel
+
+
+def scales_itself(kernel: Kernel) -> bool:
+    """Whether some log-parameters multiply the whole kernel by any constant."""
+    if isinstance(kernel, Sum):
+        return scales_itself(kernel.left) and scales_itself(kernel.right)
+    if isinstance(kernel, Product):
+        return scales_itself(kernel.left) or scales_itself(kernel.right)
+    if isinstance(kernel, Power):
+        return scales_itself(kernel.kernel)
+    return isinstance(kernel, (Constant, White)) and kernel.theta.size > 0
 
 
 def as_term(value: Any) -> Kernel:

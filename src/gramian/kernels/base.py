@@ -89,6 +89,16 @@ class Kernel(ABC, BaseEstimator):
         return np.log(np.concatenate(values)) if values else np.empty(0)
 
     @property
+    def parameter_names(self) -> list[str]:
+        """A name for each entry of ``theta``."""
+        names = []
+        for name in self._free():
+            value = self._number(name)
+            entries = [""] if np.ndim(value) == 0 else [f"[{k}]" for k in range(np.size(value))]
+            names += [f"{type(self).__name__}.{name}{entry}" for entry in entries]
+        return names
+
+    @property
     def bounds(self) -> np.ndarray:
         """Logarithms of the bounds of ``theta``, shape (n_parameters, 2)."""
         rows = []

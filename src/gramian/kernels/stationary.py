@@ -91,11 +91,25 @@ class _Stationary(Kernel):
         self._check_features(X)
         Xs, Zs = scaled(X, Z, scale)
         D = self._distances(Xs, Zs)
+        if np.ndim(scale) == 0:
+            return self.radial_vjp(D, G)
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():
-            H = G * self._slope(D)
-            ard = np.ndim(scale) > 0
-            gradient["length_scale"] = _per_feature(Xs, Zs, H) if ard else float_sum(H * D)
+            gradient["length_scale"] = _per_feature(Xs, Zs, G * self._slope(D))
+        return self._gathered(gradient)
+
+    def radial(self, D: Array) -> Array:
+        """Kernel values from squared distances over ℓ²; isotropic kernels only."""
+        return self._profile(D)
+
+    def radial_vjp(self, D: Array, G: Array) -> np.ndarray:
+        """Gradient of ``Σ_ij G_ij k_ij`` in ``theta`` from squared distances over ℓ²; isotropic kernels only."""
+        gradient: dict[str, Any] = self._extra_vjp(D, G)
+        if "length_scale" in self._free():
+            gradient["length_scale"] = float_sum(G * self._slope(D) * D)
+        return self._gathered(gradient)
+
+    def _gathered(self, gradient: dict[str, Any]) -> np.ndarray:
         values = [np.atleast_1d(gradient[name]) for name in self._free()]
         return np.concatenate(values) if values else np.empty(0)
 
@@ -170,7 +184,7 @@ class Matern(_Stationary):
 
     def _distances(self, Xs: Array, Zs: Array) -> Array:
         # The square root magnifies the rounding error of tiny distances: below the noise it is zero.
-        return _without_noise(squared_distances(Xs, Zs), Xs, Zs)
+        return without_noise(squared_distances(Xs, Zs), Xs, Zs)
 
     def _profile(self, D: Array) -> Array:
         xp = namespace(D)
@@ -274,7 +288,8 @@ def squared_distances(Xs: Array, Zs: Array) -> Array:
     return xp.clip(D, min=0)
 
 
-def _without_noise(D: Array, Xs: Array, Zs: Array) -> Array:
+def without_noise(D: Array, Xs: Array, Zs: Array) -> Array:
+    """Squared distances with those below the rounding error set to zero."""
     xp = namespace(D)
     size = squared_norms(Xs)[:, None] + squared_norms(Zs)[None, :]
     return xp.where(D > 8 * float(xp.finfo(D.dtype).eps) * size, D, xp.zeros_like(D))

@@ -15,6 +15,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 
 __all__ = [
     "checked_name",
+    "join_paths",
     "number_nodes",
     "parents_from_dict",
     "parents_from_edges",
@@ -111,6 +112,18 @@ def parents_from_paths(paths: Any, separator: str) -> Parents:
             parent, name = name, part if name is None else f"{name}{separator}{part}"
             parents.setdefault(name, parent)
     return parents
+
+
+def join_paths(rows: Any, separator: str = "/") -> np.ndarray:
+    """Return rows of a table, from the top down, as the node names that `Taxonomy.from_paths` gives.
+
+    Examples
+    --------
+    >>> join_paths([["animal", "cat"], ["car", None]])
+    array(['animal/cat', 'car'], dtype='<U10')
+    """
+    table = np.asarray(rows, dtype=object)
+    return np.array([separator.join(_parts(tuple(row), separator)) for row in table])
 
 
 def _parts(path: Any, separator: str) -> list[str]:

@@ -93,11 +93,13 @@ class Scalar(LabelStructure):
 
 
 class Diagonal(LabelStructure):
-    """One variance for each output: S = diag(v).
+    """One variance for each output, or for each group of outputs: S = diag(v).
 
     Parameters
     ----------
-    variances : array of shape (n_outputs,)
+    variances : array of shape (n_groups,)
+    groups : array of int of shape (n_outputs,), default=None
+        Which variance an output has; None gives each output its own.
 
     Examples
     --------
@@ -107,27 +109,34 @@ class Diagonal(LabelStructure):
     array([[1., 3.]])
     """
 
-    def __init__(self, variances: Any):
+    def __init__(self, variances: Any, groups: Any = None):
         self.variances = _checked_variances("variances", variances, ndim=1)
+        size = self.variances.size
+        self.groups = np.arange(size) if groups is None else np.asarray(groups, dtype=np.int64)
+        if self.groups.ndim != 1 or np.any((self.groups < 0) | (self.groups >= size)):
+            raise ValueError(
+                f"groups must be a vector of numbers from 0 to {size - 1}, one for each output; got {groups!r}."
+            )
 
     def mix(self, B: Array) -> Array:
-        _check_outputs(B, self.variances.size)
-        return B * _across(asarray_like(self.variances, B), B)
+        _check_outputs(B, self.groups.size)
+        return B * _across(asarray_like(self.variances[self.groups], B), B)
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
-        return self.variances
+        return self.variances[self.groups]
 
     @property
     def theta(self) -> np.ndarray:
         return np.log(self.variances)
 
     def clone_with_theta(self, theta: np.ndarray) -> Diagonal:
-        return Diagonal(np.exp(theta))
+        return Diagonal(np.exp(theta), self.groups)
 
     def vjp(self, E: Array, G: Array) -> np.ndarray:
         xp = namespace(E, G)
         axes = (0, *range(2, E.ndim))
-        return self.variances * as_vector(xp.sum(E * G, axis=axes, dtype=xp.float64))
+        each = as_vector(xp.sum(E * G, axis=axes, dtype=xp.float64))
+        return self.variances * np.bincount(self.groups, each, self.variances.size)
 
 
 class DenseStructure(LabelStructure):

@@ -5,6 +5,7 @@ from gramian.operators.choose import OperatorRecord, choose_operator, cross_oper
 from gramian.operators.dense import Dense
 from gramian.operators.intercept import Intercept
 from gramian.operators.label_mixed import LabelMixed
+from gramian.operators.lifted import Lifted
 from gramian.operators.linear import LinearFeatures
 from gramian.operators.masked import Masked
 from gramian.operators.separate import Separate
@@ -15,6 +16,7 @@ __all__ = [
     "InputOperator",
     "Intercept",
     "LabelMixed",
+    "Lifted",
     "LinearFeatures",
     "Masked",
     "Operator",

@@ -16,6 +16,7 @@ from gramian._arrays import Array, itemsize
 from gramian.kernels import Kernel
 from gramian.operators.base import InputOperator
 from gramian.operators.dense import Dense
+from gramian.operators.distances import SquaredDistances
 from gramian.operators.linear import LinearFeatures, linear_variance
 from gramian.operators.streamed import Streamed
 
@@ -53,7 +54,12 @@ class OperatorRecord:
 
 
 def choose_operator(
-    kernel: Kernel, X: Array, name: str = "auto"
+    kernel: Kernel,
+    X: Array,
+    name: str = "auto",
+    *,
+    copies: int = 1,
+    distances: SquaredDistances | None = None,
 ) -> tuple[InputOperator, OperatorRecord]:
     """Build the input operator for training.
 
@@ -62,6 +68,10 @@ def choose_operator(
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
     name : {"auto", "dense", "linear", "streamed"}, default="auto"
+    copies : int, default=1
+        How many such operators there will be; they share the budget.
+    distances : SquaredDistances, default=None
+        Distances to reuse if the matrix is stored.
 
     Returns
     -------
@@ -81,13 +91,16 @@ def choose_operator(
         raise ValueError(
             f"operator must be one of {', '.join(map(repr, OPERATORS))}; got {name!r}."
         )
-    chosen, reason = _choice(kernel, X) if name == "auto" else (name, "asked for")
+    chosen, reason = _choice(kernel, X, copies) if name == "auto" else (name, "asked for")
     if kernel.is_precomputed and chosen != "dense":
         raise ValueError(
             f"operator must be 'auto' or 'dense' for a precomputed kernel, got {name!r}."
         )
-    build = {"dense": Dense, "linear": LinearFeatures, "streamed": Streamed}[chosen]
-    operator = build(kernel, X)
+    operator: InputOperator
+    if chosen == "dense":
+        operator = Dense(kernel, X, distances)
+    else:
+        operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
     record = OperatorRecord(chosen, reason, int(X.shape[0]), operator.nbytes)
     logger.info("operator %s: %s", record.name, record.reason)
     return operator, record
@@ -108,7 +121,7 @@ def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperato
     return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
 
 
-def _choice(kernel: Kernel, X: Array) -> tuple[str, str]:
+def _choice(kernel: Kernel, X: Array, copies: int) -> tuple[str, str]:
     n = int(X.shape[0])
     if kernel.is_precomputed:
         return "dense", "the kernel is precomputed"
@@ -117,8 +130,9 @@ def _choice(kernel: Kernel, X: Array) -> tuple[str, str]:
         if 2 * stored <= n * n:
             return "linear", f"{stored} feature values twice are fewer than {n} x {n} kernel values"
     budget = float(sklearn.get_config()["working_memory"])
-    need = n * n * itemsize(X)
-    size = f"{n} x {n} values take {_readable(need)}"
+    need = copies * n * n * itemsize(X)
+    times = "" if copies == 1 else f"{copies} times "
+    size = f"{times}{n} x {n} values take {_readable(need)}"
     if need <= budget * 2**20:
         return "dense", f"{size}, within working_memory = {budget:g} MiB"
     if linear_variance(kernel) is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from gramian._arrays import Array, is_numpy, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
 from gramian.operators.base import InputOperator
+from gramian.operators.distances import SquaredDistances, is_isotropic
 from gramian.operators.skinny_product import is_skinny, skinny_product
 from gramian.operators.streamed import Streamed
 from gramian.operators.tiles import TILE_BYTES, stored, tiled_vjp
@@ -26,6 +27,9 @@ class Dense(InputOperator):
     ----------
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
+    distances : SquaredDistances, default=None
+        Squared distances of the rows of X, which isotropic kernels then use; copies with other parameters
+        share them.
 
     Examples
     --------
@@ -37,9 +41,10 @@ class Dense(InputOperator):
            [6.]])
     """
 
-    def __init__(self, kernel: Kernel, X: Array):
+    def __init__(self, kernel: Kernel, X: Array, distances: SquaredDistances | None = None):
         self.kernel = kernel
         self.X = X
+        self.distances = distances if is_isotropic(kernel) else None
         self.matrix = self._computed()
         self.shape = (int(X.shape[0]), int(X.shape[0]))
         self.dtype = self.matrix.dtype
@@ -47,12 +52,20 @@ class Dense(InputOperator):
     def _computed(self) -> Array:
         if self.kernel.is_precomputed:
             return self.kernel(self.X)
+        if self.distances is not None:
+            return self.distances.gram(self.kernel)
         return stored(self.kernel, self.X)
 
     def _matmul(self, B: Array) -> Array:
         if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
             return skinny_product(self.matrix, B)
         return self.matrix @ B
+
+    def _accurate(self, B: Array) -> Array:
+        # without a copy in double precision, and without waking BLAS between compiled products
+        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
+            return skinny_product(self.matrix, B)
+        return super()._accurate(B)
 
     def _tiles(self) -> Iterator[Array]:
         for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
@@ -68,6 +81,8 @@ class Dense(InputOperator):
         return Streamed(self.kernel, X_new, self.X)
 
     def vjp(self, E: Array, F: Array) -> np.ndarray:
+        if self.distances is not None:
+            return self.distances.vjp(self.kernel, self.matrix, E, F)
         return tiled_vjp(self.kernel, self.X, None, E, F)
 
     @property
@@ -75,7 +90,9 @@ class Dense(InputOperator):
         return self.kernel.theta
 
     def clone_with_theta(self, theta: np.ndarray) -> Dense:
-        return Dense(self.kernel.clone_with_theta(theta), self.X)
+        if not self.theta.size:
+            return self
+        return Dense(self.kernel.clone_with_theta(theta), self.X, self.distances)
 
     @property
     def nbytes(self) -> int:

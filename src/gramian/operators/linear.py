@@ -96,6 +96,8 @@ class LinearFeatures(InputOperator):
         return self.kernel.theta
 
     def clone_with_theta(self, theta: np.ndarray) -> LinearFeatures:
+        if not self.theta.size:
+            return self
         return LinearFeatures(self.kernel.clone_with_theta(theta), self.X, self.Z)
 
     @property

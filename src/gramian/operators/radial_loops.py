@@ -25,7 +25,7 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic, overload
 
-__all__ = ["CHUNK", "GROUP", "PANEL", "add_up", "fused_block", "tile_block"]
+__all__ = ["CHUNK", "GROUP", "PANEL", "add_up", "exp2", "fused_block", "tile_block"]
 
 _FLAGS = {
     "contract",
@@ -81,12 +81,12 @@ def _as_float64(typingctx, bits):
     return types.float64(types.int64), codegen
 
 
-def _exp2(v):
+def exp2(v):
     """2^v for v ≤ 0, compiled code only. The overload below picks the precision."""
     raise NotImplementedError
 
 
-@overload(_exp2, jit_options={"fastmath": _FLAGS})
+@overload(exp2, jit_options={"fastmath": _FLAGS})
 def _exp2_of_type(v):
     return _exp2_single if v == types.float32 else _exp2_double
 
@@ -130,12 +130,12 @@ def _apply_profile(s, gain, rooted, linear, square):
     """Squared distances become kernel values, in place."""
     if not rooted:
         for j in range(s.size):
-            s[j] = _exp2(-gain * s[j])
+            s[j] = exp2(-gain * s[j])
     else:
         for j in range(s.size):
             t = np.sqrt(gain * s[j])
             t = s.dtype.type(2048) if t > 2048 else t  # 2^−t is 0 there; ∞ · 0 would not be
-            value = _exp2(-t)
+            value = exp2(-t)
             s[j] = value + t * (linear + t * square) * value
 
 

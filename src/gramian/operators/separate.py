@@ -1,24 +1,28 @@
-"""Separate kernels: one Gram matrix for each output (Seeger §3), ``(𝒦A)_c = M_c A_c``.
+"""Separate kernels: one Gram matrix for each group of outputs (Seeger §3), ``(𝒦A)_c = M_g(c) A_c``.
 
-Cost: one product with each M_c. In the one equation S_c is the matrix with a single one at (c, c).
+Cost: one product with each M_g, for the columns of its group. In the one equation S_g is the identity on
+the outputs of the group and zero elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, namespace
+from gramian._arrays import Array, device_of, namespace
 from gramian.operators.base import Operator, join, split_theta
 
 
 class Separate(Operator):
-    """One input operator for each output: ``(𝒦A)_c = M_c A_c`` ("separate kernels", Seeger §3).
+    """One input operator for each output or group of outputs ("separate kernels", Seeger §3).
 
     Parameters
     ----------
-    operators : sequence of Operator, one for each output
+    operators : sequence of Operator, one for each group
+    groups : array of int of shape (n_outputs,), default=None
+        Which operator an output has; None gives each output its own.
 
     Examples
     --------
@@ -31,43 +35,63 @@ class Separate(Operator):
            [ 6., 12.]])
     """
 
-    def __init__(self, operators: Sequence[Operator]):
+    def __init__(self, operators: Sequence[Operator], groups: Any = None):
         if not operators:
-            raise ValueError("operators must hold one operator for each output.")
+            raise ValueError("operators must hold one operator for each group of outputs.")
         shapes = {operator.shape for operator in operators}
         if len(shapes) > 1:
             raise ValueError(f"operators must have one shape, got {sorted(shapes)}.")
         self.operators = list(operators)
+        size = len(self.operators)
+        self.groups = np.arange(size) if groups is None else np.asarray(groups, dtype=np.int64)
+        if self.groups.ndim != 1 or np.any((self.groups < 0) | (self.groups >= size)):
+            raise ValueError(
+                f"groups must be a vector of numbers from 0 to {size - 1}, one for each output; got {groups!r}."
+            )
         self.shape = operators[0].shape
         self.dtype = operators[0].dtype
+        self._members = [np.flatnonzero(self.groups == g) for g in range(size)]
+        gathered = np.concatenate(self._members)
+        self._back = (
+            None if np.array_equal(gathered, np.arange(gathered.size)) else _inverse(gathered)
+        )
 
     def __matmul__(self, B: Array) -> Array:
-        return self._columnwise(B, [operator.__matmul__ for operator in self.operators])
+        return self._groupwise(B, [operator.__matmul__ for operator in self.operators])
 
     def accurate(self, B: Array) -> Array:
-        return self._columnwise(B, [operator.accurate for operator in self.operators])
+        return self._groupwise(B, [operator.accurate for operator in self.operators])
 
-    def _columnwise(self, B: Array, products: list[Callable[[Array], Array]]) -> Array:
+    def _groupwise(self, B: Array, products: list[Callable[[Array], Array]]) -> Array:
         self._check(B.shape[1])
-        columns = [product(B[:, c : c + 1, ...]) for c, product in enumerate(products)]
-        return namespace(B).concat(columns, axis=1)
+        xp = namespace(B)
+        pieces = [
+            product(_columns(B, members))
+            for product, members in zip(products, self._members, strict=True)
+            if members.size
+        ]
+        out = xp.concat(pieces, axis=1)
+        return out if self._back is None else xp.take(out, _indices(self._back, out), axis=1)
 
     def _check(self, n_outputs: int) -> None:
-        if n_outputs != len(self.operators):
+        if n_outputs != self.groups.size:
             raise ValueError(
-                f"There are {len(self.operators)} separate kernels for {n_outputs} outputs."
+                f"The separate kernels serve {self.groups.size} outputs, not {n_outputs}."
             )
 
     def diagonal(self, n_outputs: int = 1) -> Array:
         self._check(n_outputs)
         values = [operator.diagonal(1)[:, 0] for operator in self.operators]
-        return namespace(values[0]).stack(values, axis=1)
+        return namespace(values[0]).stack([values[g] for g in self.groups], axis=1)
 
     def cross(self, X_new: Array) -> Separate:
-        return Separate([operator.cross(X_new) for operator in self.operators])
+        return Separate([operator.cross(X_new) for operator in self.operators], self.groups)
 
     def vjp(self, E: Array, F: Array) -> np.ndarray:
-        pieces = [M.vjp(E[:, c, ...], F[:, c, ...]) for c, M in enumerate(self.operators)]
+        pieces = [
+            M.vjp(_columns(E, members), _columns(F, members))
+            for M, members in zip(self.operators, self._members, strict=True)
+        ]
         return join(pieces)
 
     @property
@@ -77,7 +101,8 @@ class Separate(Operator):
     def clone_with_theta(self, theta: np.ndarray) -> Separate:
         pieces = split_theta(theta, self.operators)
         return Separate(
-            [M.clone_with_theta(piece) for M, piece in zip(self.operators, pieces, strict=True)]
+            [M.clone_with_theta(piece) for M, piece in zip(self.operators, pieces, strict=True)],
+            self.groups,
         )
 
     @property
@@ -86,4 +111,25 @@ class Separate(Operator):
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         self._check(n_outputs)
-        return [(operator.blocks(1)[0][0], [c]) for c, operator in enumerate(self.operators)]
+        return [
+            (operator.blocks(1)[0][0], members.tolist())
+            for operator, members in zip(self.operators, self._members, strict=True)
+            if members.size
+        ]
+
+
+def _columns(B: Array, members: np.ndarray) -> Array:
+    """Outputs of one group; neighbours without a copy."""
+    if members.size and members[-1] - members[0] + 1 == members.size:
+        return B[:, int(members[0]) : int(members[-1]) + 1, ...]
+    return namespace(B).take(B, _indices(members, B), axis=1)
+
+
+def _indices(numbers: np.ndarray, like: Array) -> Array:
+    return namespace(like).asarray(numbers, device=device_of(like))
+
+
+def _inverse(permutation: np.ndarray) -> np.ndarray:
+    out = np.empty_like(permutation)
+    out[permutation] = np.arange(permutation.size)
+    return out

@@ -35,10 +35,10 @@ _ROWS = 4
 
 def is_skinny(M: np.ndarray, B: np.ndarray) -> bool:
     """Whether `skinny_product` beats BLAS on ``M B``."""
+    fewest = 2 if M.dtype == B.dtype else 1  # BLAS would need a copy of M in double precision
     return (
-        M.dtype == B.dtype
-        and M.flags.c_contiguous
-        and 2 <= B.shape[1] <= 20
+        M.flags.c_contiguous
+        and fewest <= B.shape[1] <= 20
         and M.size >= 2**18  # below that both take well under a millisecond
     )
 
@@ -49,11 +49,12 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     M : ndarray of shape (n, m), in C order
-    B : ndarray of shape (m, k), of the dtype of M
+    B : ndarray of shape (m, k), of the dtype of M or float64
 
     Returns
     -------
     ndarray of shape (n, k)
+        Summed in the dtype of B, which it has.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     array([[1., 2.],
            [3., 4.]])
     """
-    out = np.zeros((M.shape[0], B.shape[1]), M.dtype)
+    out = np.zeros((M.shape[0], B.shape[1]), B.dtype)
     whole = M.shape[0] - M.shape[0] % _ROWS
     with exclusive():
         _multiply(M[:whole], np.ascontiguousarray(B.T), out)
@@ -87,7 +88,7 @@ def _multiply(M, columns, out):
                 # an odd last column is multiplied twice and written once
                 t = min(s + 1, k - 1)
                 u, v = columns[s, first:last], columns[t, first:last]
-                au = bu = cu = du = av = bv = cv = dv = M.dtype.type(0)
+                au = bu = cu = du = av = bv = cv = dv = columns.dtype.type(0)
                 for j in range(u.size):
                     au += a[j] * u[j]
                     bu += b[j] * u[j]

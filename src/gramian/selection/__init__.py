@@ -1,5 +1,14 @@
-"""Cross-validation in lockstep."""
+"""Cross-validation in lockstep, its criterion, and learning hyperparameters by its gradient."""
 
-from gramian.selection.folds import cross_val_latent, training_masks
+from gramian.selection.criterion import CrossValidationCriterion
+from gramian.selection.folds import cross_val_latent, fold_masks
+from gramian.selection.search import CrossValidationSearch, LogNormalPrior, OptimizationPath
 
-__all__ = ["cross_val_latent", "training_masks"]
+__all__ = [
+    "CrossValidationCriterion",
+    "CrossValidationSearch",
+    "LogNormalPrior",
+    "OptimizationPath",
+    "cross_val_latent",
+    "fold_masks",
+]

@@ -17,8 +17,10 @@ from gramian._arrays import Array, asarray_like, namespace
 from gramian.solvers import Problem, Solution, newton
 
 
-def training_masks(cv: Any, X: Any, y: Any, *, classifier: bool = False) -> np.ndarray:
-    """Return one column of training weights for each fold.
+def fold_masks(
+    cv: Any, X: Any, y: Any, *, classifier: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one column for each fold: who trains, and who is held out.
 
     Parameters
     ----------
@@ -30,26 +32,26 @@ def training_masks(cv: Any, X: Any, y: Any, *, classifier: bool = False) -> np.n
 
     Returns
     -------
-    ndarray of shape (n_samples, n_folds)
-        1 where the example trains, 0 where it is held out.
+    training, held_out : ndarray of shape (n_samples, n_folds)
+        Zeros and ones.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.selection import training_masks
-    >>> training_masks(2, np.zeros((4, 1)), np.arange(4))
+    >>> from gramian.selection import fold_masks
+    >>> fold_masks(2, np.zeros((4, 1)), np.arange(4))[0]
     array([[0., 1.],
            [0., 1.],
            [1., 0.],
            [1., 0.]])
     """
     splitter = check_cv(cv, y, classifier=classifier)
-    columns = []
-    for train, _ in splitter.split(X, y):
-        column = np.zeros(X.shape[0])
-        column[train] = 1
-        columns.append(column)
-    return np.stack(columns, axis=1)
+    splits = list(splitter.split(X, y))
+    masks = np.zeros((2, X.shape[0], len(splits)))
+    for k, split in enumerate(splits):
+        for mask, rows in zip(masks, split, strict=True):
+            mask[rows, k] = 1
+    return masks[0], masks[1]
 
 
 def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Array, Solution]:
@@ -60,7 +62,7 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
     problem : Problem
         The problem on all examples, with targets of shape (n, C).
     masks : array of shape (n, n_folds)
-        As from `training_masks`; every example is held out in exactly one fold.
+        Training masks as from `fold_masks`; every example is held out in exactly one fold.
     **options
         Passed on to `newton`.
 
@@ -76,12 +78,12 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
     >>> from gramian.kernels import RBF
     >>> from gramian.losses import Squared
     >>> from gramian.operators import Dense
-    >>> from gramian.selection import cross_val_latent, training_masks
+    >>> from gramian.selection import cross_val_latent, fold_masks
     >>> from gramian.solvers import Problem
     >>> from sklearn.model_selection import KFold
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(3 * X), regularization=1e-3)
-    >>> masks = training_masks(KFold(5, shuffle=True, random_state=0), X, X[:, 0])
+    >>> masks, _ = fold_masks(KFold(5, shuffle=True, random_state=0), X, X[:, 0])
     >>> latent, solution = cross_val_latent(problem, masks)
     >>> solution.status, bool(np.abs(latent - np.sin(3 * X)).max() < 0.1)
     ('converged', True)
@@ -101,5 +103,5 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
         problem.operator, problem.loss, problem.targets, problem.regularization, weights
     )
     solution = newton(folds, **options)
-    latent = problem.operator @ solution.coefficients
+    latent = solution.latent if solution.latent.ndim == 3 else solution.latent[:, :, None]
     return xp.sum(latent * held_out[:, None, :], axis=2), solution

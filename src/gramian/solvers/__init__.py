@@ -1,10 +1,20 @@
 """Solvers: from a `Problem` to a `Solution` with a certificate."""
 
 from gramian.solvers.exact import exact
+from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
 from gramian.solvers.newton import newton
 from gramian.solvers.parameter_cg import parameter_cg
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Progress, Solution
 
-__all__ = ["Problem", "Progress", "Solution", "exact", "kernel_cg", "newton", "parameter_cg"]
+__all__ = [
+    "Problem",
+    "Progress",
+    "Solution",
+    "exact",
+    "expectation_maximization",
+    "kernel_cg",
+    "newton",
+    "parameter_cg",
+]

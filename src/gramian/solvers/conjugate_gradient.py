@@ -63,7 +63,7 @@ def conjugate_gradient(
             continue
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
-            return recorder.verified(A, objective, gap, status, fresh=fresh)
+            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         g, Kg = metric.gradient(recorder, rho, K_rho)
         norm = metric.inner(g, g, Kg)
         if g_old is None:

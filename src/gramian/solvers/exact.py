@@ -69,7 +69,7 @@ def exact(
         gap = problem.gap(inner(rho, K_rho))
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
-            return recorder.solution(A, objective, gap, status)
+            return recorder.solution(A, U, objective, gap, status)
         done = recorder.converged(objective, gap)
         s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
         Ks = _product(recorder, blocks, s)

@@ -86,7 +86,7 @@ def newton(
             continue
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
-            return recorder.verified(A, objective, gap, status, fresh=fresh)
+            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         s, Ks = solve_newton_system(
             recorder,
             problem.curvature(U),

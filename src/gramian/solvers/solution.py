@@ -38,6 +38,8 @@ class Solution:
     history : dict of ndarray
         "objective", "gap", "products" and "seconds" before each iteration and at the end. The lower
         bound is objective − gap.
+    latent : array of shape (n, C) or (n, C, q)
+        U = 𝒦A, as computed for the certificate; estimators do not keep it.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Solution:
     n_iter: int
     n_products: int
     history: dict[str, np.ndarray]
+    latent: Array = None
 
     @property
     def relative_gap(self) -> float:
@@ -91,6 +94,9 @@ Callback = Callable[[Progress], Any]
 # A relative fall of the objective that is progress and not rounding. The gap alone does not tell:
 # far from the optimum it may rise for many steps.
 PROGRESS = 1e-9
+
+# Products of a float32 operator leave a relative gap of about 1e-10; coarser certificates need no better ones.
+ACCURATE_BELOW = 1e-7
 
 
 class Recorder:
@@ -132,9 +138,10 @@ class Recorder:
         return self.problem.operator @ B
 
     def accurate_product(self, B: Array) -> Array:
-        """𝒦B with sums in float64, counted."""
+        """𝒦B with sums in float64 if the tolerance asks for them, counted."""
         self.n_products += 1
-        return self.problem.operator.accurate(B)
+        operator = self.problem.operator
+        return operator.accurate(B) if self.tol < ACCURATE_BELOW else operator @ B
 
     def converged(self, objective: Array, gap: Array) -> Array:
         """Boolean (q,): the gap is at most tol × objective."""
@@ -169,7 +176,7 @@ class Recorder:
         return "max_iter" if self.n_iter >= self.max_iter else None
 
     def verified(
-        self, A: Array, objective: Array, gap: Array, status: str, *, fresh: bool
+        self, A: Array, U: Array, objective: Array, gap: Array, status: str, *, fresh: bool
     ) -> Solution:
         """Return the solution with a certificate from ``U = 𝒦A`` itself, computed unless it is ``fresh``."""
         if not fresh:
@@ -179,9 +186,9 @@ class Recorder:
             gap = self.problem.gap(inner(rho, self.product(rho)))
             if bool(to_numpy(self.converged(objective, gap)).all()):
                 status = "converged"
-        return self.solution(A, objective, gap, status)
+        return self.solution(A, U, objective, gap, status)
 
-    def solution(self, A: Array, objective: Array, gap: Array, status: str) -> Solution:
+    def solution(self, A: Array, U: Array, objective: Array, gap: Array, status: str) -> Solution:
         """Assemble the result, and warn if the tolerance was not reached."""
         self.rows[-1] = self._row(objective, gap)
         columns = zip(*self.rows, strict=True)
@@ -196,6 +203,7 @@ class Recorder:
             self.n_iter,
             self.n_products,
             history,
+            squeezed(U),
         )
         if status in ("max_iter", "stalled"):
             why, advice = _REASONS[status]
@@ -203,7 +211,7 @@ class Recorder:
                 f"Stopped {why.format(self.n_iter)} with a relative duality gap of "
                 f"{result.relative_gap:.2e}, above tol={self.tol:.2e}. {advice}",
                 ConvergenceWarning,
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
         return result
 
@@ -222,7 +230,7 @@ def squeezed(A: Array) -> Array:
     return A[:, :, 0] if A.shape[2] == 1 else A
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """Stack level of the line outside gramian and scikit-learn that asked for the solution."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in (
