@@ -29,7 +29,12 @@ from gramian.kernels import Kernel, as_kernel
 from gramian.losses import Loss
 from gramian.operators import OperatorRecord
 from gramian.operators.choose import OPERATORS
-from gramian.selection import CrossValidationCriterion, CrossValidationSearch, fold_masks
+from gramian.selection import (
+    CrossValidationCriterion,
+    CrossValidationSearch,
+    LogNormalPrior,
+    fold_masks,
+)
 from gramian.solvers import Problem, Progress, Solution
 from gramian.solvers.solution import level_of_caller
 
@@ -121,8 +126,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         as_kernel(self.kernel)
-        if self.optimize is not None and not isinstance(self.optimize, CrossValidationSearch):
-            check_choice("optimize", self.optimize, ("cv",))
+        if isinstance(self.optimize, CrossValidationSearch):
+            _check_search(self.optimize)
+        elif self.optimize is not None and not _is_text(self.optimize, "cv"):
+            raise ValueError(
+                f"optimize must be None, 'cv' or a CrossValidationSearch, got {self.optimize!r}."
+            )
         check_number("regularization", self.regularization, strict=True)
         check_number("intercept_variance", self.intercept_variance)
         check_choice("operator", self.operator, OPERATORS)
@@ -251,7 +260,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         weights: Array | None,
         judged: Array | None,
         context: Any,
-    ) -> tuple[Prior, Array, dict[str, Any]]:
+    ) -> tuple[Prior, Array | None, dict[str, Any]]:
         """Prior with learned parameters, coefficients to start from, and what to store about the search."""
         search = CrossValidationSearch() if isinstance(self.optimize, str) else self.optimize
         if search.prior is not None:
@@ -281,15 +290,19 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             stages.insert(0, lambda: stage(rows))
             sizes.insert(0, size)
 
+        stopped = False
+
         def report(theta: np.ndarray, value: float) -> bool:
+            nonlocal stopped
             task = context.subcontext(task_name="evaluation")
-            return task.call_on_fit_task_end(estimator=self, X=X, y=y)
+            stopped = bool(task.call_on_fit_task_end(estimator=self, X=X, y=y))
+            return stopped
 
         total = float(
             held_out.sum() if weights is None else (held_out * to_numpy(weights)[:, None]).sum()
         )
         path = search.run(stages, sizes, prior.theta, prior.bounds, prior.names, total, report)
-        if not path.converged:
+        if not path.converged and not stopped:
             warnings.warn(
                 f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
                 "optimize=CrossValidationSearch(...), or start from another kernel.",
@@ -299,7 +312,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         value, theta = float(path.loss[path.best]), path.theta[path.best]
         if search.prior is not None:
             value -= search.prior(theta, prior.theta)[0] / total
-        start = criteria[-1].combined_coefficients()
+        whole = path.n_samples[-1] == n  # else a callback stopped the coarse search
+        start = criteria[-1].combined_coefficients() if whole else None
         return (
             prior.with_theta(theta),
             start,
@@ -401,7 +415,25 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 def _is_precomputed(kernel: Any) -> bool:
     if isinstance(kernel, Kernel):
         return kernel.is_precomputed
-    return isinstance(kernel, str) and kernel == "precomputed"
+    return _is_text(kernel, "precomputed")
+
+
+def _is_text(value: Any, text: str) -> bool:
+    return isinstance(value, str) and value == text
+
+
+def _check_search(search: CrossValidationSearch) -> None:
+    check_number("CrossValidationSearch(tol=...)", search.tol, strict=True)
+    check_number(
+        "CrossValidationSearch(max_evaluations=...)", search.max_evaluations, low=1, whole=True
+    )
+    if search.coarse is not None and not _is_text(search.coarse, "auto"):
+        name = "CrossValidationSearch(coarse=...), unless it is None or 'auto',"
+        check_number(name, search.coarse, low=1, whole=True)
+    if search.prior is not None and not isinstance(search.prior, LogNormalPrior):
+        raise TypeError(
+            f"CrossValidationSearch(prior=...) must be a LogNormalPrior or None, got {search.prior!r}."
+        )
 
 
 def _float_dtypes(X: Any) -> list[Any]:

@@ -8,6 +8,7 @@ the held-out examples at no extra cost.
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,12 @@ def fold_masks(
            [1., 0.],
            [1., 0.]])
     """
-    splitter = check_cv(cv, y, classifier=classifier)
-    splits = list(splitter.split(X, y))
+    try:
+        splits = list(check_cv(cv, y, classifier=classifier).split(X, y))
+    except ValueError as error:
+        raise ValueError(f"cv={reprlib.repr(cv)} does not split the data: {error}") from None
+    if not splits:
+        raise ValueError(f"cv must give at least one split, got {reprlib.repr(cv)}.")
     masks = np.zeros((2, X.shape[0], len(splits)))
     for k, split in enumerate(splits):
         for mask, rows in zip(masks, split, strict=True):

@@ -223,7 +223,7 @@ class CrossValidationSearch(BaseEstimator):
             if log.free.any():
                 message, converged = log.descend(self.tol * (1 if last else COARSE_TOL))
             else:
-                log(theta[log.free])
+                log.only_evaluate()
             theta = log.best_theta()
             if log.stopped:
                 break
@@ -317,6 +317,12 @@ class _Log:
         for place in self.kept:
             self.rows[place][3] = True
         return ended
+
+    def only_evaluate(self) -> None:
+        """Evaluate where nothing is free to move."""
+        with contextlib.suppress(_Stop):
+            self._evaluated(self.theta)
+        self.rows[-1][3] = True
 
     def _look_closer(self) -> None:
         self.tol, self.accuracy = max(TIGHTEST, self.tol / 100), self.accuracy / 10
