@@ -12,7 +12,7 @@ ROOT = Path(gramian.__file__).parent
 
 # From the foundation up. A module may import from its own layer and from those before it.
 LAYERS = [
-    {"_arrays", "_threads"},
+    {"_arrays", "_fused", "_threads"},
     {"kernels", "labels"},
     {"losses", "operators"},
     {"solvers"},

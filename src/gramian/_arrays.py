@@ -57,12 +57,6 @@ def to_numpy(array: Array) -> np.ndarray:
         return np.asarray(array)
 
 
-def inner(x: Array, y: Array) -> Array:
-    """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
-    xp = namespace(x, y)
-    return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
-
-
 def column(weights: Array, like: Array) -> Array:
     """Shape weights ``(n,)`` or ``(n, q)`` so that they broadcast against ``(n, C)`` or ``(n, C, q)``."""
     xp = namespace(weights)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from gramian._arrays import Array, column, namespace
+from gramian._arrays import Array, column
+from gramian._fused import centred
 
 
 class Curvature(ABC):
@@ -68,9 +69,7 @@ class SoftmaxCurvature(Curvature):
         self.diagonal = weighted(probabilities, weights)
 
     def apply(self, V: Array) -> Array:
-        xp = namespace(V)
-        mean = xp.sum(self.probabilities * V, axis=1, keepdims=True)
-        return self.diagonal * (V - mean)
+        return centred(self.diagonal, self.probabilities, V)
 
 
 class Loss(ABC):

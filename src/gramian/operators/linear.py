@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from gramian._arrays import Array, float_sum, namespace
 from gramian.kernels import Constant, Kernel, Linear, Product
 from gramian.operators.base import InputOperator
-from gramian.operators.sparse_product import sparse_dot
+from gramian.operators.sparse_product import gram_dot
 from gramian.operators.tiles import tiles
 
 
@@ -67,11 +67,14 @@ class LinearFeatures(InputOperator):
         self._transposed = sp.csr_array(other.T) if sp.issparse(other) else other.T
 
     def _matmul(self, B: Array) -> Array:
-        return self.variance * _product(self.X, _product(self._transposed, B))
+        return self._scaled(_gram_product(self.X, self._transposed, B))
+
+    def _scaled(self, product: Array) -> Array:
+        return product if self.variance == 1 else self.variance * product
 
     def _accurate(self, B: Array) -> Array:
         left, right = (_in_float64(part) for part in (self.X, self._transposed))
-        return self.variance * _product(left, _product(right, B))
+        return self._scaled(_gram_product(left, right, B))
 
     def _tiles(self) -> Iterator[Array]:
         for _, values in tiles(self.kernel, self.X, self.Z):
@@ -112,5 +115,5 @@ def _in_float64(A: Array) -> Array:
     return A.astype(np.float64) if sp.issparse(A) else namespace(A).astype(A, namespace(A).float64)
 
 
-def _product(A: Array, B: Array) -> Array:
-    return sparse_dot(A, B) if sp.issparse(A) else A @ B
+def _gram_product(X: Array, Zt: Array, B: Array) -> Array:
+    return gram_dot(X, Zt, B) if sp.issparse(X) else X @ (Zt @ B)

@@ -15,8 +15,13 @@ Cost
 Floor
     Memory traffic: every stored entry reads one row of B (k numbers), from cache while B fits into it.
 
+    `gram_dot` multiplies X (Zᵀ B) for many columns: a block of columns goes through both halves before the next one
+    begins, so that what is gathered (B and ZᵀB of the block) stays in the cache and ZᵀB as a whole never exists.
+    Seconds for 9794 documents with 155 words each (of 40 000) and 1172 columns in float32 on two cores: 0.42, against
+    1.07 of two separate products.
+
 Differs from the textbook in
-    nothing but the cutting by entries. SciPy's product runs on one thread. The transposed product is left
+    nothing but the cutting by entries and blocks. SciPy's product runs on one thread. The transposed product is left
     to the caller, who keeps the CSR form of Xᵀ: scattering would need locks or copies of the output.
 """
 
@@ -26,14 +31,15 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, prange
+from numba import get_num_threads, njit, prange
 
 from gramian._threads import exclusive
 
-__all__ = ["csr_dot", "sparse_dot"]
+__all__ = ["csr_dot", "gram_dot", "sparse_dot"]
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
+_WIDTH = 64  # columns of a block of `gram_dot`; 16, 32, 128 and 256 were slower
 _REGION_WORK = 1 << 29  # multiply-adds in one parallel region: Ctrl-C is honoured between regions
 
 
@@ -92,6 +98,32 @@ def sparse_dot(A: sp.csr_array | sp.csr_matrix, B: np.ndarray) -> np.ndarray:
     return csr_dot(A.indptr, A.indices, A.data, B)
 
 
+def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
+    """Return ``X (Zᵀ B)`` for CSR arrays X of shape (n, d) and Zᵀ of shape (d, m), and a dense B of shape (m, k)."""
+    threads = get_num_threads()
+    blocks = -(-B.shape[1] // _WIDTH)
+    if blocks < 2 * threads or X.shape[0] == 0:  # too few blocks to share out
+        return sparse_dot(X, sparse_dot(Zt, B))
+    dtype = np.float32 if np.result_type(X.data, Zt.data, B) == np.float32 else np.float64
+    parts = [np.ascontiguousarray(A.data, dtype) for A in (X, Zt)]
+    B = np.ascontiguousarray(B, dtype)
+    out = np.empty((X.shape[0], B.shape[1]), dtype)
+    size = max(1, _REGION_WORK // (1 + (X.nnz + Zt.nnz) * _WIDTH)) * threads  # blocks of a region
+    for first in range(0, blocks, size):
+        last = min(blocks, first + size)
+        with exclusive():
+            _gram_blocks(
+                (X.indptr, X.indices, parts[0]),
+                (Zt.indptr, Zt.indices, parts[1]),
+                B,
+                first,
+                last,
+                threads,
+                out,
+            )
+    return out
+
+
 def _cut(indptr: np.ndarray, first: int, last: int, parts: int) -> np.ndarray:
     """Row numbers that cut the rows from first to last into parts of about equal work."""
     if parts == 1:
@@ -105,24 +137,50 @@ def _cut(indptr: np.ndarray, first: int, last: int, parts: int) -> np.ndarray:
 # Unsigned column numbers: Numba would test each signed one for counting from the end.
 
 
+@njit(cache=True, fastmath={"contract"})
+def _row_times_block(columns, values, B, row):
+    row[:] = 0
+    whole = values.size - values.size % 4
+    for p in range(0, whole, 4):  # four entries share a load and a store of the sum
+        a, b, c, d = values[p], values[p + 1], values[p + 2], values[p + 3]
+        s, t = B[np.uintp(columns[p])], B[np.uintp(columns[p + 1])]
+        u, v = B[np.uintp(columns[p + 2])], B[np.uintp(columns[p + 3])]
+        for k in range(row.size):
+            row[k] += (a * s[k] + b * t[k]) + (c * u[k] + d * v[k])
+    for p in range(whole, values.size):
+        a, s = values[p], B[np.uintp(columns[p])]
+        for k in range(row.size):
+            row[k] += a * s[k]
+
+
 @njit(cache=True, parallel=True, fastmath={"contract"})
 def _times_block(indptr, indices, data, B, bounds, out):
     for task in prange(bounds.size - 1):
         for i in range(bounds[task], bounds[task + 1]):
-            row = out[i]
-            row[:] = 0
-            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            for p in range(
-                0, values.size - 1, 2
-            ):  # two entries share a load and a store of the sum
-                a, b = values[p], values[p + 1]
-                u, v = B[np.uintp(columns[p])], B[np.uintp(columns[p + 1])]
-                for k in range(row.size):
-                    row[k] += a * u[k] + b * v[k]
-            if values.size % 2:
-                a, u = values[values.size - 1], B[np.uintp(columns[values.size - 1])]
-                for k in range(row.size):
-                    row[k] += a * u[k]
+            entries = slice(indptr[i], indptr[i + 1])
+            _row_times_block(indices[entries], data[entries], B, out[i])
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _gram_blocks(X, Zt, B, first, last, threads, out):
+    """Columns of X (Zᵀ B) in blocks; each thread has room for one block of B and of ZᵀB."""
+    for task in prange(threads):
+        packed = np.empty((B.shape[0], _WIDTH), B.dtype)
+        middle = np.empty((Zt[0].size - 1, _WIDTH), B.dtype)
+        row = np.empty(_WIDTH, B.dtype)
+        for block in range(first + task, last, threads):
+            j = block * _WIDTH
+            width = min(B.shape[1] - j, _WIDTH)
+            packed[:, width:] = 0
+            for i in range(B.shape[0]):
+                packed[i, :width] = B[i, j : j + width]
+            for f in range(middle.shape[0]):
+                entries = slice(Zt[0][f], Zt[0][f + 1])
+                _row_times_block(Zt[1][entries], Zt[2][entries], packed, middle[f])
+            for i in range(out.shape[0]):
+                entries = slice(X[0][i], X[0][i + 1])
+                _row_times_block(X[1][entries], X[2][entries], middle, row)
+                out[i, j : j + width] = row[:width]
 
 
 @njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})

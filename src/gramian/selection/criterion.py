@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, asarray_like, column, float_sum, inner, namespace
+from gramian._arrays import Array, asarray_like, column, float_sum, namespace
+from gramian._fused import inner
 from gramian.solvers import Problem, newton
 from gramian.solvers.newton_system import solve_newton_system
 from gramian.solvers.solution import Recorder

@@ -90,9 +90,9 @@ class OptimizationPath:
 
     @property
     def best(self) -> int:
-        """Number of the best evaluation on all rows."""
-        whole = self.n_samples == self.n_samples.max()
-        return int(np.argmin(np.where(whole, self.loss, np.inf)))
+        """Number of the best evaluation: the last accepted one, or a lower trial step from there."""
+        last = int(np.flatnonzero(self.accepted)[-1])  # earlier losses were computed less accurately
+        return last + int(np.argmin(self.loss[last:]))
 
 
 class LogNormalPrior(BaseEstimator):
@@ -334,9 +334,13 @@ class _Log:
     def _within_box(self, tol: float) -> None:
         low, high = self.bounds.T
         low, high = np.maximum(low, self.theta - RADIUS), np.minimum(high, self.theta + RADIUS)
+        start = self.theta[self.free] / self.unit
+        self(start)
+        if self._steepness(*self.rows[self._best()][:3]) <= tol:  # SciPy would step first
+            return
         minimize(
             self,
-            self.theta[self.free] / self.unit,
+            start,
             jac=True,
             method="L-BFGS-B",
             bounds=np.stack([low, high], axis=1)[self.free] / self.unit,

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from gramian._arrays import Array, inner, namespace
+from gramian._arrays import Array, namespace
+from gramian._fused import inner
 from gramian.solvers.line_search import minimise_along
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution

@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from gramian._arrays import Array, inner, is_numpy
+from gramian._arrays import Array, is_numpy
+from gramian._fused import inner
 from gramian.losses import Curvature
 from gramian.solvers.line_search import backtrack
 from gramian.solvers.problem import Problem

@@ -20,7 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gramian._arrays import Array, inner, namespace, to_numpy, total
+from gramian._arrays import Array, namespace, to_numpy, total
+from gramian._fused import inner
 from gramian.losses import log_sum_exp
 from gramian.solvers.newton import newton
 from gramian.solvers.problem import Problem

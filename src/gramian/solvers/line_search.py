@@ -7,7 +7,8 @@ Both work on q columns at once.
 
 from __future__ import annotations
 
-from gramian._arrays import Array, inner, namespace
+from gramian._arrays import Array, namespace
+from gramian._fused import inner
 from gramian.solvers.problem import Problem
 
 SUFFICIENT_DECREASE = 1e-4

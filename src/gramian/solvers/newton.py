@@ -17,7 +17,8 @@ Deviates from the papers in
 
 from __future__ import annotations
 
-from gramian._arrays import Array, inner, namespace
+from gramian._arrays import Array, namespace
+from gramian._fused import inner
 from gramian.solvers.line_search import backtrack
 from gramian.solvers.newton_system import solve_newton_system
 from gramian.solvers.problem import Problem

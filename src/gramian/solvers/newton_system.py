@@ -16,7 +16,8 @@ needs no factor. q systems advance in lockstep; finished ones are frozen by zero
 
 from __future__ import annotations
 
-from gramian._arrays import Array, inner, namespace
+from gramian._arrays import Array, namespace
+from gramian._fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
 from gramian.solvers.solution import Recorder
 
@@ -61,14 +62,14 @@ def solve_newton_system(
     xp = namespace(rho)
     strength = problem.spread(problem.strength)
     r, Kr = -rho, -K_rho
-    p, Kp = r, Kr
+    p, Kp = xp.asarray(r, copy=True), xp.asarray(Kr, copy=True)  # updates may be in place
     s, Ks = xp.zeros_like(r), xp.zeros_like(r)
     norm = inner(r, Kr)
     goal = relative**2 * norm
     enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     active = (norm > 0) & (relative < 1)
     for _ in range(max_iter):
-        q = strength * p + curvature.apply(Kp)
+        q = add_scaled(curvature.apply(Kp), strength, p)
         steepness = inner(Kp, q)
         active = active & (steepness > 0)
         if not bool(xp.any(active)):
@@ -76,13 +77,13 @@ def solve_newton_system(
         length = _ratio(norm, steepness, active)
         objective = objective - 0.5 * length * norm
         step = problem.spread(length)
-        s, Ks = s + step * p, Ks + step * Kp
-        r = r - step * q
+        s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
+        r = add_scaled(r, -step, q)
         Kr = recorder.product(r)
         new_norm = inner(r, Kr)
         active = active & (new_norm > goal) & (new_norm > enough * objective)
         turn = problem.spread(_ratio(new_norm, norm, active))
-        p, Kp = r + turn * p, Kr + turn * Kp
+        p, Kp = scale_and_add(p, turn, r), scale_and_add(Kp, turn, Kr)
         norm = new_norm
     return s, Ks
 

@@ -8,7 +8,8 @@ Condition number (RLS): that of ``𝒦(𝒦 + λI)``.
 
 from __future__ import annotations
 
-from gramian._arrays import Array, inner
+from gramian._arrays import Array
+from gramian._fused import inner
 from gramian.solvers.conjugate_gradient import Metric, conjugate_gradient
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution

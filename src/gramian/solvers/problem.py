@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, asarray_like, device_of, inner, namespace
+from gramian._arrays import Array, asarray_like, device_of, namespace
+from gramian._fused import inner
 from gramian.losses import Loss
 from gramian.operators import Operator
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian._arrays import Array, inner, to_numpy
+from gramian._arrays import Array, to_numpy
+from gramian._fused import inner
 from gramian.solvers.problem import Problem
 
 

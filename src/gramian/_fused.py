@@ -1,0 +1,147 @@
+"""Updates of long vectors without temporary arrays.
+
+An array of latent values may have tens of millions of entries (documents × classes). Memory traffic limits what is
+done to it, and ``y + a * x`` of NumPy moves every number twice, on one core. The functions here return the result
+and may overwrite their first argument to hold it: for NumPy arrays beyond `LARGE` they do so in one compiled pass on
+all cores; for others they are the plain expressions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from gramian._arrays import Array, is_numpy, namespace
+from gramian._threads import exclusive
+
+__all__ = ["add_scaled", "centred", "inner", "scale_and_add"]
+
+LARGE = 2**20  # entries; below that, threads cost more than they gain
+_CHUNKS = 64
+
+
+def add_scaled(y: Array, a: Array, x: Array) -> Array:
+    """``y + a x`` with one number of a for each trailing column; may overwrite y.
+
+    Parameters
+    ----------
+    y, x : array of shape (n, C, q)
+    a : array of shape (1, 1, q)
+    """
+    if _is_large(y, x):
+        with exclusive():
+            _add_scaled(_flat(y), a.reshape(-1), _flat(x))
+        return y
+    return y + a * x
+
+
+def scale_and_add(p: Array, b: Array, r: Array) -> Array:
+    """``r + b p`` with one number of b for each trailing column; may overwrite p.
+
+    Parameters
+    ----------
+    p, r : array of shape (n, C, q)
+    b : array of shape (1, 1, q)
+    """
+    if _is_large(p, r):
+        with exclusive():
+            _scale_and_add(_flat(p), b.reshape(-1), _flat(r))
+        return p
+    return r + b * p
+
+
+def inner(x: Array, y: Array) -> Array:
+    """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
+    if x.ndim == 3 and _is_large(x, y):
+        with exclusive():
+            return _inner(_flat(x), _flat(y)).sum(axis=0)
+    xp = namespace(x, y)
+    return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
+
+
+def centred(D: Array, P: Array, V: Array) -> Array:
+    """``D ∘ (V − Σ_c P_c V_c)``, the curvature of the softmax loss.
+
+    Parameters
+    ----------
+    D, P, V : array of shape (n, C) or (n, C, q)
+    """
+    if V.ndim == 3 and _is_large(V, P) and _is_large(V, D):
+        out = np.empty_like(V)
+        with exclusive():
+            _centred(D, P, V, out)
+        return out
+    mean = namespace(V).sum(P * V, axis=1, keepdims=True)
+    return D * (V - mean)
+
+
+def _is_large(x: Array, y: Array) -> bool:
+    return (
+        is_numpy(x)
+        and is_numpy(y)
+        and x.size >= LARGE
+        and x.shape == y.shape
+        and x.flags.c_contiguous
+        and y.flags.c_contiguous
+    )
+
+
+def _flat(x: np.ndarray) -> np.ndarray:
+    return x.reshape(-1, x.shape[-1])
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _add_scaled(y, a, x):
+    if a.size == 1:
+        u, v, b = y.reshape(-1), x.reshape(-1), a[0]
+        for i in prange(u.size):
+            u[i] += b * v[i]
+    else:
+        for i in prange(y.shape[0]):
+            for k in range(a.size):
+                y[i, k] += a[k] * x[i, k]
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _scale_and_add(p, b, r):
+    if b.size == 1:
+        u, v, c = p.reshape(-1), r.reshape(-1), b[0]
+        for i in prange(u.size):
+            u[i] = v[i] + c * u[i]
+    else:
+        for i in prange(p.shape[0]):
+            for k in range(b.size):
+                p[i, k] = r[i, k] + b[k] * p[i, k]
+
+
+@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
+def _centred(D, P, V, out):
+    for i in prange(V.shape[0]):
+        d, p, v, row = D[i], P[i], V[i], out[i]
+        mean = np.zeros(v.shape[1], v.dtype)
+        for c in range(v.shape[0]):
+            for k in range(v.shape[1]):
+                mean[k] += p[c, k] * v[c, k]
+        for c in range(v.shape[0]):
+            for k in range(v.shape[1]):
+                row[c, k] = d[c, k] * (v[c, k] - mean[k])
+
+
+@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
+def _inner(x, y):
+    """Sums of chunks of a fixed number, so that the result does not depend on the threads."""
+    sums = np.zeros((_CHUNKS, x.shape[1]))
+    size = (x.shape[0] + _CHUNKS - 1) // _CHUNKS
+    for chunk in prange(_CHUNKS):
+        lo, hi = chunk * size, min(x.shape[0], (chunk + 1) * size)
+        if x.shape[1] == 1:
+            u, v = x[lo:hi].reshape(-1), y[lo:hi].reshape(-1)
+            total = 0.0
+            for i in range(u.size):
+                total += np.float64(u[i]) * np.float64(v[i])
+            sums[chunk, 0] = total
+        else:
+            for i in range(lo, hi):
+                for k in range(x.shape[1]):
+                    sums[chunk, k] += np.float64(x[i, k]) * np.float64(y[i, k])
+    return sums
