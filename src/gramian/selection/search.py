@@ -33,6 +33,7 @@ SHARE_OF_SLOPE = 0.3  # tol = this × (relative gradient)²
 RADIUS = 3.0  # no step leads further than this from where a descent began: extremes are costly to evaluate
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW = 1 / 30  # a descent by less than this × tol is no progress
+MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
 COARSE_TOL = 5  # the coarse search stops this many times earlier: its optimum is only a start
 COARSE_SAMPLES = 1000
 WORTH_COARSE = 2500  # rows from which "auto" searches coarsely first
@@ -91,7 +92,9 @@ class OptimizationPath:
     @property
     def best(self) -> int:
         """Number of the best evaluation: the last accepted one, or a lower trial step from there."""
-        last = int(np.flatnonzero(self.accepted)[-1])  # earlier losses were computed less accurately
+        last = int(
+            np.flatnonzero(self.accepted)[-1]
+        )  # earlier losses were computed less accurately
         return last + int(np.argmin(self.loss[last:]))
 
 
@@ -261,6 +264,9 @@ class _Log:
         )
         if known is None:
             known = self._evaluated(theta)
+        if len(self.rows) - self.kept[-1] > MAX_TRIALS:
+            self.misled = True
+            raise _Stop
         scale = abs(self.rows[self.first][1]) or 1.0
         return known[1] / scale, known[2][self.free] * self.unit / scale
 
@@ -305,11 +311,11 @@ class _Log:
         ended = None
         self.kept, self.slow = [self.first], 0
         while ended is None:
-            moved_from = self.theta
+            moved_from, self.misled = self.theta, False
             with contextlib.suppress(_Stop):
                 self._within_box(tol)
             self.theta = self.best_theta()
-            stuck = np.array_equal(self.theta, moved_from)
+            stuck = self.misled or np.array_equal(self.theta, moved_from)
             ended = self._ended(tol, stuck=stuck and self.caution <= LEAST_CAUTION)
             if ended is None and stuck:  # value and gradient disagree: look closer, from here
                 self.caution /= 100
