@@ -1,6 +1,7 @@
 """A solver of your own: steepest descent in the RKHS."""
 
-from gramian._arrays import inner, namespace
+from gramian._arrays import namespace
+from gramian._fused import inner
 from gramian.solvers.line_search import minimise_along
 from gramian.solvers.solution import Recorder
 
