@@ -23,17 +23,17 @@ from gramian.operators.base import Operator
 class Lifted(Operator):
     """An operator on the nodes of a taxonomy, seen from its leaves.
 
-        Parameters
-        ----------
-        operator : Operator
-            𝒦̌, on all nodes but the root, in the order of their numbers.
-        taxonomy : Taxonomy
-        order : array of int of shape (n_leaves,), default=None
-            Node numbers of the outputs; None means ``taxonomy.leaves``.
+    Parameters
+    ----------
+    operator : Operator
+        𝒦̌, on all nodes but the root, in the order of their numbers.
+    taxonomy : Taxonomy
+    order : array of int of shape (n_leaves,), default=None
+        Node numbers of the outputs; None means ``taxonomy.leaves``.
 
-        Examples
-        --------
-        >>> import numpy as np
+    Examples
+    --------
+    >>> import numpy as np
     >>> from gramian.kernels import Linear
     >>> from gramian.labels import Taxonomy
     >>> from gramian.operators import Dense, Lifted, Separate
