@@ -89,7 +89,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             X, y = self._validated(X, self._flattened(y))
             check_classification_targets(y)
             labels, codes = _unique(y) if is_numpy(y) else namespace(y).unique_inverse(y)
-            if labels.shape[0] < 2:
+            if labels.shape[0] < 2 and not self._knows_classes():
                 raise ValueError(
                     f"y must hold at least two classes, got one class: {to_numpy(labels).item()!r}."
                 )
@@ -99,6 +99,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             weights = self._with_class_weight(weights, to_numpy(labels), to_numpy(codes), indicator)
             self._fit_classes(kernel, X, y, labels, indicator, weights)
         return self
+
+    def _knows_classes(self) -> bool:
+        """Whether the classes are known without y."""
+        return False
 
     def _flattened(self, y: Any) -> Any:
         """y as one label for each example."""

@@ -33,6 +33,7 @@ from gramian.selection import (
     CrossValidationCriterion,
     CrossValidationSearch,
     LogNormalPrior,
+    choose_criterion,
     fold_masks,
 )
 from gramian.solvers import Problem, Progress, Solution
@@ -279,7 +280,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 part, Y, self.intercept_variance, self.operator, learning=True
             )
             problem = Problem(operator, loss, Y, self.regularization, w)
-            criteria.append(CrossValidationCriterion(problem, trains, held))
+            criteria.append(choose_criterion(problem, trains, held))
             return criteria[-1]
 
         n = int(X.shape[0])

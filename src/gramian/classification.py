@@ -184,6 +184,9 @@ class KernelLogisticRegression(KernelClassifier):
 
     # --- hierarchy --------------------------------------------------------------------------
 
+    def _knows_classes(self) -> bool:
+        return self.hierarchy is not None
+
     def _flattened(self, y: Any) -> Any:
         if self.hierarchy is None or np.ndim(y) != 2:
             return y
@@ -218,6 +221,10 @@ class KernelLogisticRegression(KernelClassifier):
         if doubtful and self.solver not in ("auto", "newton"):
             raise ValueError(
                 f"solver must be 'auto' or 'newton' when y names inner nodes of the hierarchy, got {self.solver!r}."
+            )
+        if self.optimize is not None and not certain.any():
+            raise ValueError(
+                f"optimize={self.optimize!r} needs examples whose class is known, but y names inner nodes only."
             )
         judged = indicator @ asarray_like(certain.astype(float), indicator) if doubtful else None
         nodes = taxonomy.names[1:].tolist()

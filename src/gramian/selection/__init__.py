@@ -2,6 +2,7 @@
 
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import cross_val_latent, fold_masks
+from gramian.selection.ridge_criterion import RidgeCriterion, choose_criterion
 from gramian.selection.search import CrossValidationSearch, LogNormalPrior, OptimizationPath
 
 __all__ = [
@@ -9,6 +10,8 @@ __all__ = [
     "CrossValidationSearch",
     "LogNormalPrior",
     "OptimizationPath",
+    "RidgeCriterion",
+    "choose_criterion",
     "cross_val_latent",
     "fold_masks",
 ]

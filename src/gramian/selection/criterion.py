@@ -92,9 +92,9 @@ class CrossValidationCriterion:
             raise ValueError("held_out must give weight to at least one example.")
         self._held_out = held_out / self.total_weight
         self._training = training
-        self._start: Array | None = None
-        self._adjoint: Array | None = None
-        self.latent: Array | None = None
+        self._start: Array = None
+        self._adjoint: Array = None
+        self.latent: Array = None
         self.n_products = 0
 
     def __call__(

@@ -1,0 +1,84 @@
+"""The closed form of ridge regression is the iterative criterion, value and gradient."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from gramian.kernels import RBF, Linear, White
+from gramian.labels import Identity, Scalar
+from gramian.losses import Softmax, Squared
+from gramian.operators import Dense, Intercept, LabelMixed, Streamed
+from gramian.selection import (
+    CrossValidationCriterion,
+    RidgeCriterion,
+    choose_criterion,
+    fold_masks,
+)
+from gramian.selection import ridge_criterion as module
+from gramian.solvers import Problem, newton
+
+N = 50
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(N, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * rng.normal(size=(N, 2))
+    return X, Y
+
+
+def _problem(X, Y, kernel, weights=None, make=Dense, loss=None):
+    terms = [(make(kernel, X), Scalar(2.0)), (Intercept(1.5, Y, len(X)), Identity())]
+    return Problem(LabelMixed(terms), loss or Squared(), Y, 0.2, weights)
+
+
+KERNELS = [RBF(1.5), RBF([1.0, 2.0, 3.0]), 0.5 * Linear() + RBF(0.7) + White(0.3)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "ard", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_closed_form_is_the_iterative_criterion(kernel, weighted, data, rng):
+    X, Y = data
+    weights = rng.uniform(0.5, 2.0, N) if weighted else None
+    problem = _problem(X, Y, kernel, weights)
+    training, held_out = fold_masks(KFold(4, shuffle=True, random_state=0), X, Y[:, 0])
+    theta = problem.operator.theta + 0.3
+    closed = RidgeCriterion(problem, training)
+    iterative = CrossValidationCriterion(problem, training, held_out)
+    value, gradient = closed(theta)
+    expected, expected_gradient = iterative(theta, tol=1e-16)
+    assert value == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(gradient, expected_gradient, atol=1e-6 * abs(expected))
+    mask = held_out[:, None, :] > 0
+    np.testing.assert_allclose(
+        np.where(mask, closed.latent, 0), np.where(mask, iterative.latent, 0), atol=1e-6
+    )
+
+
+def test_the_start_is_the_fit_to_all_examples(data):
+    X, Y = data
+    problem = _problem(X, Y, RBF(1.5))
+    criterion = RidgeCriterion(problem, fold_masks(5, X, Y[:, 0])[0])
+    criterion(problem.operator.theta)
+    fitted = newton(problem, tol=1e-16).coefficients
+    np.testing.assert_allclose(criterion.combined_coefficients(), fitted, atol=1e-7)
+
+
+def test_it_is_chosen_where_it_holds_and_pays(data, monkeypatch):
+    X, Y = data
+    training, held_out = fold_masks(5, X, Y[:, 0])
+    partly = fold_masks(ShuffleSplit(3, test_size=0.2, train_size=0.5, random_state=0), X, Y[:, 0])
+    indicator = (Y > 0).astype(float)
+
+    def chosen(problem, masks=(training, held_out)):
+        return type(choose_criterion(problem, *masks))
+
+    assert chosen(_problem(X, Y, RBF(1.5))) is RidgeCriterion
+    assert chosen(_problem(X, Y, RBF(1.5)), partly) is CrossValidationCriterion
+    assert chosen(_problem(X, Y, RBF(1.5), make=Streamed)) is CrossValidationCriterion
+    zero = np.ones(N) - np.eye(N)[0]
+    assert chosen(_problem(X, Y, RBF(1.5), weights=zero)) is CrossValidationCriterion
+    both = np.column_stack([indicator[:, 0], 1 - indicator[:, 0]])
+    assert chosen(_problem(X, both, RBF(1.5), loss=Softmax())) is CrossValidationCriterion
+    monkeypatch.setattr(module, "CLOSED_UP_TO", N - 1)
+    assert chosen(_problem(X, Y, RBF(1.5))) is CrossValidationCriterion
