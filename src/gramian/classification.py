@@ -210,7 +210,12 @@ class KernelLogisticRegression(KernelClassifier):
             self._solve(prior, X, y, targets, loss, weights, classes_=labels, taxonomy_=None)
             return
         taxonomy = as_taxonomy(self.hierarchy)
-        classes, order = np.unique(np.asarray(taxonomy.leaf_names), return_index=True)
+        if taxonomy.leaf_names.dtype == object:
+            raise ValueError(
+                "hierarchy must name its leaves by strings or by integers, not both; "
+                f"got {taxonomy.leaf_names.tolist()[:5]!r}."
+            )
+        classes, order = np.unique(taxonomy.leaf_names, return_index=True)
         if classes.size < 2:
             raise ValueError(f"hierarchy must have at least two leaves, got {classes.tolist()!r}.")
         # which leaves each label allows, leaves in the order of the classes
@@ -301,7 +306,7 @@ class KernelLogisticRegression(KernelClassifier):
         """Probabilities in the order of ``taxonomy_.leaves``."""
         P = self.predict_proba(X)
         taxonomy = self._taxonomy("predict_node_proba")
-        place = np.searchsorted(to_numpy(self.classes_), np.asarray(taxonomy.leaf_names))
+        place = np.searchsorted(to_numpy(self.classes_), taxonomy.leaf_names)
         return namespace(P).take(P, asarray_like(place, P, dtype=namespace(P).int64), axis=1)
 
 

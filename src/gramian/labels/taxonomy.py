@@ -166,7 +166,9 @@ class Taxonomy:
     @property
     def leaf_names(self) -> np.ndarray:
         """Names of the leaves, in the order of ``leaves``."""
-        return self.names[self.leaves]
+        names = self.names[self.leaves]
+        # an implicit root of another type must not make objects of the leaves
+        return _name_array(names.tolist()) if names.dtype == object else names
 
     @property
     def is_leaf(self) -> np.ndarray:
