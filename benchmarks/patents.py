@@ -108,9 +108,14 @@ def main() -> None:
         f"{np.unique(X[:n].indices).size} different words, {np.unique(y[:n]).size} classes have documents"
     )
     # compile on a few rows
-    KernelLogisticRegression(5.0 * Linear(), hierarchy=tree, max_iter=2, tol=0.5).fit(X[:50], y[:50])
+    KernelLogisticRegression(5.0 * Linear(), hierarchy=tree, max_iter=2, tol=0.5).fit(
+        X[:50], y[:50]
+    )
     seconds = {}
-    for name, hierarchy, steps, budget in (("F1 flat", None, 25, 12), ("H1 hierarchical", tree, 30, 17)):
+    for name, hierarchy, steps, budget in (
+        ("F1 flat", None, 25, 12),
+        ("H1 hierarchical", tree, 30, 17),
+    ):
         kernel = 5.0 * Linear()  # the start value of the paper
         model = KernelLogisticRegression(kernel, hierarchy=hierarchy, max_iter=steps)
         with PeakMemory() as memory, warnings.catch_warnings():

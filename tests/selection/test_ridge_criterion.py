@@ -36,10 +36,12 @@ KERNELS = [RBF(1.5), RBF([1.0, 2.0, 3.0]), 0.5 * Linear() + RBF(0.7) + White(0.3
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "ard", "sum"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_closed_form_is_the_iterative_criterion(kernel, weighted, data, rng):
+@pytest.mark.parametrize("weighting", ["none", "positive", "some zero"])
+def test_closed_form_is_the_iterative_criterion(kernel, weighting, data, rng):
     X, Y = data
-    weights = rng.uniform(0.5, 2.0, N) if weighted else None
+    weights = None if weighting == "none" else rng.uniform(0.5, 2.0, N)
+    if weighting == "some zero":
+        weights[::5] = 0.0
     problem = _problem(X, Y, kernel, weights)
     training, held_out = fold_masks(KFold(4, shuffle=True, random_state=0), X, Y[:, 0])
     theta = problem.operator.theta + 0.3
@@ -77,7 +79,7 @@ def test_it_is_chosen_where_it_holds_and_pays(data, monkeypatch):
     assert chosen(_problem(X, Y, RBF(1.5)), partly) is CrossValidationCriterion
     assert chosen(_problem(X, Y, RBF(1.5), make=Streamed)) is CrossValidationCriterion
     zero = np.ones(N) - np.eye(N)[0]
-    assert chosen(_problem(X, Y, RBF(1.5), weights=zero)) is CrossValidationCriterion
+    assert chosen(_problem(X, Y, RBF(1.5), weights=zero)) is RidgeCriterion
     both = np.column_stack([indicator[:, 0], 1 - indicator[:, 0]])
     assert chosen(_problem(X, both, RBF(1.5), loss=Softmax())) is CrossValidationCriterion
     monkeypatch.setattr(module, "CLOSED_UP_TO", N - 1)

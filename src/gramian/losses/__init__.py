@@ -2,6 +2,7 @@
 
 from gramian.losses.base import Curvature, DiagonalCurvature, Loss, SoftmaxCurvature
 from gramian.losses.logistic import Logistic, sigmoid
+from gramian.losses.partial_softmax import PartialSoftmax
 from gramian.losses.softmax import Softmax, log_sum_exp, softmax
 from gramian.losses.squared import Squared
 from gramian.losses.squared_hinge import SquaredHinge
@@ -11,6 +12,7 @@ __all__ = [
     "DiagonalCurvature",
     "Logistic",
     "Loss",
+    "PartialSoftmax",
     "Softmax",
     "SoftmaxCurvature",
     "Squared",

@@ -28,6 +28,7 @@ from gramian.solvers import Problem
 
 # Seconds of one evaluation with five folds on two cores, closed form against iterative: see benchmarks/RESULTS.md.
 CLOSED_UP_TO = 3000
+NO_WEIGHT = 1e-100  # stands for zero: the example then has coefficients far below rounding
 
 
 class RidgeCriterion(CrossValidationCriterion):
@@ -36,7 +37,7 @@ class RidgeCriterion(CrossValidationCriterion):
     Parameters
     ----------
     problem : Problem
-        With the squared loss, NumPy arrays, positive weights and one Gram matrix for all outputs.
+        With the squared loss, NumPy arrays and one Gram matrix for all outputs.
     training : array of shape (n, n_folds)
         1 where an example trains. All others of the fold are held out.
 
@@ -99,11 +100,9 @@ def choose_criterion(
     """The closed form where it applies and is faster, else the iterative criterion."""
     operator = problem.operator
     stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
-    positive = problem.weights is None or bool((problem.weights > 0).all())
     if (
         problem.loss.quadratic
         and stored
-        and positive
         and is_numpy(problem.targets)
         and problem.shape[0] <= CLOSED_UP_TO
         and np.array_equal(np.asarray(held_out), 1 - np.asarray(training))
@@ -116,7 +115,7 @@ def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:
     """(K + λ W⁻¹)⁻¹, full."""
     M = np.array(matrix, dtype=np.float64)
     weights = 1.0 if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
-    M[np.diag_indices_from(M)] += float(problem.strength[0]) / weights
+    M[np.diag_indices_from(M)] += float(problem.strength[0]) / np.maximum(weights, NO_WEIGHT)
     factor, lower = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
     (potri,) = get_lapack_funcs(("potri",), (factor,))
     inverse, info = potri(factor, lower=lower, overwrite_c=True)

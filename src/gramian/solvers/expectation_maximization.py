@@ -1,34 +1,35 @@
-"""Examples whose class is known only up to a set: expectation maximisation (Seeger §7.3).
+"""Examples whose class is known only up to a set: expectation maximisation by Newton steps (Seeger §7.3).
 
     minimise over A    J(A) = Σ_i w_i (log Σ_c exp u_ic − log Σ_{c ∈ I_i} exp u_ic) + (λ/2) ⟨A, 𝒦A⟩
 
-I_i holds the classes that example i may have: one if it is labelled, the leaves below a node if only the node
-is known. J is not convex. The E step spreads each example over its classes, ``q_ic ∝ 1[c ∈ I_i] exp u_ic``; with q as
-soft targets the softmax objective is convex, touches J up to a constant and lies above it, so that any
-decrease in the M step (warm-started Newton) is a decrease of J.
+I_i holds the classes that example i may have: one if it is labelled, the leaves below a node if only the node is
+known. J is not convex. The E step spreads each example over its classes, ``q_ic ∝ 1[c ∈ I_i] exp u_ic``; with q as soft
+targets the softmax objective is convex, lies above J and touches it, so a step that lowers it (M step) lowers J. The
+gradients of the two agree.
 
-Optimality: the residual ρ vanishes for targets q computed from U itself. Certificate: ``⟨ρ, 𝒦ρ⟩ / (2λ)`` for these
-targets. It bounds what the next M step can gain; unlike the gap of a convex problem it says nothing about other
-local minima.
+Each iteration takes a truncated Newton step with the curvature of J itself. Where the linear solver meets negative
+curvature at once, or the step does not lower J, it takes one with the curvature of the convex function above J
+instead: a generalised M step, which always descends. J never rises.
 
-Cost: the products of the M steps, which are solved only ten times better than where they start.
+Optimality: the residual ρ vanishes. Certificate: ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which bounds what the next M step can gain; unlike
+the gap of a convex problem it says nothing about other local minima.
+
+Deviates from the paper in using the curvature of J: plain expectation maximisation converges linearly, and with many
+sets of several classes it had a relative gap of 1e-2 to 1e-5 after 200 M steps, where this converges in some ten steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from gramian._arrays import Array, namespace, to_numpy, total
+from gramian._arrays import Array, namespace
 from gramian._fused import inner
-from gramian.losses import log_sum_exp
-from gramian.solvers.newton import newton
+from gramian.losses import PartialSoftmax
+from gramian.solvers.line_search import backtrack
+from gramian.solvers.newton import FORCING, MAX_INNER, PATIENCE
+from gramian.solvers.newton_system import solve_newton_system
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
-
-M_STEP = 0.1  # an M step reduces the gap by this factor
-PATIENCE = 20
 
 
 def expectation_maximization(
@@ -56,41 +57,37 @@ def expectation_maximization(
     >>> solution.status
     'converged'
     """
-    xp = namespace(problem.targets)
-    allowed = problem.targets > 0
+    loss = PartialSoftmax()
+    problem = replace(problem, loss=loss)
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
+    xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
-    moved = True
+    fresh = moved = True
     while True:
-        step = replace(problem, targets=_spread(U, allowed))
-        rho = step.residual(A, U)
-        gap = step.gap(inner(rho, recorder.product(rho)))
-        objective = _objective(problem, allowed, A, U)
+        objective, rho = problem.objective(A, U), problem.residual(A, U)
+        K_rho = recorder.product(rho)
+        gap = problem.gap(inner(rho, K_rho))
+        if bool(xp.all(recorder.converged(objective, gap))) and not fresh:
+            U, fresh = recorder.accurate_product(A), True
+            continue
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
-            return recorder.solution(A, U, objective, gap, status)
-        # the M step's tolerance is relative to its own objective, which lies above J
-        upper = float(to_numpy(step.objective(A, U)).sum())
-        goal = max(
-            0.5 * tol * float(to_numpy(objective).sum()), M_STEP * float(to_numpy(gap).sum())
-        )
-        result = newton(step, start=A, tol=goal / upper)
-        recorder.n_products += result.n_products
-        moved = bool(np.isfinite(result.gap)) and result.n_iter > 0
-        A, U = (part[:, :, None] for part in (result.coefficients, result.latent))
-
-
-def _spread(U: Array, allowed: Array) -> Array:
-    """q: probabilities of the classes among those allowed."""
-    xp = namespace(U)
-    inside = xp.where(allowed, U, xp.full_like(U, -float("inf")))
-    return xp.exp(inside - log_sum_exp(inside))
-
-
-def _objective(problem: Problem, allowed: Array, A: Array, U: Array) -> Array:
-    """J, shape (1,)."""
-    xp = namespace(U)
-    inside = xp.where(allowed, U, xp.full_like(U, -float("inf")))
-    loss = total(log_sum_exp(U) - log_sum_exp(inside), problem.weights)
-    return loss + 0.5 * problem.strength * inner(A, U)
+            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
+        for curvature in (problem.curvature(U), loss.majorant(U, problem.weights)):
+            s, Ks = solve_newton_system(
+                recorder,
+                curvature,
+                rho,
+                K_rho,
+                objective=objective,
+                relative=FORCING * xp.ones_like(gap),
+                max_iter=MAX_INNER,
+            )
+            slope = inner(rho, Ks)
+            step = backtrack(problem, A, U, s, Ks, objective, slope)
+            moved = bool(xp.all((step > 0) & (slope < 0)))
+            if moved:
+                break
+        t = problem.spread(step)
+        A, U, fresh = A + t * s, U + t * Ks, False
