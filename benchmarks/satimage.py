@@ -1,4 +1,4 @@
-"""Learned kernels on satimage, after Seeger (2006), section 8.1: one for each class, one for all, one-vs-rest; and SVMs.
+"""Learned kernels on satimage, after Seeger (2006), section 8.1: one per class, one for all, one-vs-rest; and SVMs.
 
 Claims: a kernel for each class (12 hyperparameters, learned jointly by the gradient of cross-validation) has a mean
 test error of at most 8.0 % (paper 7.81 ± 0.16), a lower log loss than one kernel for all (2 hyperparameters), than

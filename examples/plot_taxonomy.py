@@ -76,13 +76,13 @@ for name, model in models.items():
 #
 # Coarse labels are cheaper. Here are ten more examples of each class, of which only the parent is
 # known. `fit` takes names of inner nodes as they are and spreads such an example over the leaves
-# below by expectation maximisation. That converges slowly, so the tolerance is moderate. Kernels are
-# learned from the examples with a full label only, so those of above serve here, too.
+# below by expectation maximisation. Kernels are learned from the examples with a full label only, so
+# those of above serve here, too.
 
 X_more, y_more = draw(10)
 coarse = tree.names[tree.parent[tree.index(y_more)]]
 print(coarse[:3])
-both = KernelLogisticRegression(models["tree"].kernel_, hierarchy=tree, tol=1e-3)
+both = KernelLogisticRegression(models["tree"].kernel_, hierarchy=tree)
 both.fit(np.concatenate([X, X_more]), np.concatenate([y, coarse]))
 show_scores("both", both)
 

@@ -86,7 +86,7 @@ def _compiles(x: Array, y: Array) -> bool:
     )
 
 
-def _run(loops: tuple, size: int, *arguments: np.ndarray) -> Any:
+def _run(loops: Any, size: int, *arguments: np.ndarray) -> Any:
     """Call the serial or the parallel version of a loop."""
     serial, parallel = loops
     if size < LARGE:

@@ -60,7 +60,7 @@ class RidgeCriterion(CrossValidationCriterion):
 
     def __init__(self, problem: Problem, training: Array):
         super().__init__(problem, training)
-        self._folds = [np.flatnonzero(column > 0) for column in self._held_out.T]
+        self._folds = [np.flatnonzero(column == 0) for column in np.asarray(training).T]
 
     def __call__(
         self, theta: np.ndarray, tol: float = 0.0, accuracy: float = 0.0
