@@ -296,7 +296,7 @@ def test_a_precomputed_kernel_learns_its_variance(estimator):
 def test_operators_asked_for(estimator, operator):
     model = learned(estimator, operator=operator)
     assert model.operator_.name == operator
-    same_search(model, learned(estimator))
+    same_search(model, learned(estimator), first=5e-3)  # and a stored matrix only
 
 
 @every_estimator
@@ -307,7 +307,7 @@ def test_other_array_libraries(estimator):
         y = strict.asarray(target(estimator))
         model = learned(estimator, y, X=strict.asarray(X))
         assert isinstance(model.dual_coef_, type(y))
-    same_search(model, expected)
+    same_search(model, expected, first=5e-3)  # ridge regression has a closed form with NumPy
 
 
 # --- weights ----------------------------------------------------------------------------------
