@@ -146,8 +146,9 @@ class CrossValidationSearch(BaseEstimator):
 
     Parameters
     ----------
-    tol : float, default=3e-3
-        Stop when no log-parameter changes the criterion by more than this share of it per unit.
+    tol : float, default=1e-2
+        Stop when moving all log-parameters by one unit would change the criterion by at most this share of it, or when
+        two steps in a row lower it by less than a thirtieth of this share.
     max_evaluations : int, default=50
         Most evaluations of criterion and gradient on all rows.
     coarse : int, "auto" or None, default="auto"
@@ -168,7 +169,7 @@ class CrossValidationSearch(BaseEstimator):
 
     def __init__(
         self,
-        tol: float = 3e-3,
+        tol: float = 1e-2,
         max_evaluations: int = 50,
         coarse: Any = "auto",
         prior: LogNormalPrior | None = None,
@@ -244,8 +245,8 @@ class _Log:
         self.search, self.start, self.bounds = search, start, bounds
         self.total_weight, self.report = total_weight, report
         self.free = bounds[:, 0] < bounds[:, 1]
-        # SciPy's first step has length one: each parameter then moves by about half a unit
-        self.unit = max(1.0, 0.5 * np.sqrt(self.free.sum()))
+        # SciPy's first step has length one: all parameters together then move by two units
+        self.unit = 2.0
         self.rows: list[list[Any]] = []
         self.began = time.perf_counter()
         self.stopped = False
@@ -287,7 +288,7 @@ class _Log:
         seconds = time.perf_counter() - self.began
         products = getattr(self.criterion, "n_products", 0)
         self.rows.append([theta, value, gradient, False, products, seconds, self.n_samples])
-        steepness = self._steepness(theta, value, gradient)
+        steepness = float(self._slopes(theta, value, gradient).max(initial=0.0))
         self.tol = float(np.clip(self.caution * SHARE_OF_SLOPE * steepness**2, TIGHTEST, LOOSEST))
         self.accuracy = float(np.clip(np.sqrt(self.caution) * steepness, 1e-6, 0.05))
         if self.report is not None and self.report(theta, value):
@@ -298,13 +299,16 @@ class _Log:
         return self.rows[-1]
 
     def _steepness(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> float:
-        """Largest slope that the bounds leave, relative to the value."""
+        """How much the value falls, relative to itself, if all parameters move by one unit as the bounds allow."""
+        return float(self._slopes(theta, value, gradient).sum())
+
+    def _slopes(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> np.ndarray:
+        """Slopes that the bounds leave, relative to the value."""
         low, high = self.bounds.T
         blocked = (
             ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0)) | ~self.free
         )
-        slopes = np.where(blocked, 0.0, np.abs(gradient))
-        return float(slopes.max(initial=0.0) / abs(value)) if value else 0.0
+        return np.where(blocked, 0.0, np.abs(gradient)) / (abs(value) or np.inf)
 
     def descend(self, tol: float) -> tuple[str, bool]:
         """Minimise by L-BFGS-B in one box after the other; say why it ended and whether it converged."""
