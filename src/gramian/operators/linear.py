@@ -66,6 +66,10 @@ class LinearFeatures(InputOperator):
         self.dtype = X.dtype
         self._transposed = sp.csr_array(other.T) if sp.issparse(other) else other.T
 
+    def __matmul__(self, B: Array) -> Array:
+        # single-precision features multiply double-precision vectors without copies of those
+        return self._flattened(self._matmul, B, B.dtype if sp.issparse(self.X) else self.dtype)
+
     def _matmul(self, B: Array) -> Array:
         return self._scaled(_gram_product(self.X, self._transposed, B))
 

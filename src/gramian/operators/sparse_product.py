@@ -99,15 +99,19 @@ def sparse_dot(A: sp.csr_array | sp.csr_matrix, B: np.ndarray) -> np.ndarray:
 
 
 def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
-    """Return ``X (Zᵀ B)`` for CSR arrays X of shape (n, d) and Zᵀ of shape (d, m), and a dense B of shape (m, k)."""
+    """Return ``X (Zᵀ B)`` for CSR arrays X of shape (n, d) and Zᵀ of shape (d, m), and a dense B of shape (m, k).
+
+    Computed in the precision of X; the result has the dtype of B.
+    """
     threads = get_num_threads()
     blocks = -(-B.shape[1] // _WIDTH)
     if blocks < 2 * threads or X.shape[0] == 0:  # too few blocks to share out
-        return sparse_dot(X, sparse_dot(Zt, B))
-    dtype = np.float32 if np.result_type(X.data, Zt.data, B) == np.float32 else np.float64
-    parts = [np.ascontiguousarray(A.data, dtype) for A in (X, Zt)]
-    B = np.ascontiguousarray(B, dtype)
-    out = np.empty((X.shape[0], B.shape[1]), dtype)
+        return sparse_dot(X, sparse_dot(Zt, B.astype(X.dtype, copy=False))).astype(
+            B.dtype, copy=False
+        )
+    parts = [np.ascontiguousarray(A.data) for A in (X, Zt)]
+    B = np.ascontiguousarray(B)
+    out = np.empty((X.shape[0], B.shape[1]), B.dtype)
     size = max(1, _REGION_WORK // (1 + (X.nnz + Zt.nnz) * _WIDTH)) * threads  # blocks of a region
     for first in range(0, blocks, size):
         last = min(blocks, first + size)
@@ -165,9 +169,9 @@ def _times_block(indptr, indices, data, B, bounds, out):
 def _gram_blocks(X, Zt, B, first, last, threads, out):
     """Columns of X (Zᵀ B) in blocks; each thread has room for one block of B and of ZᵀB."""
     for task in prange(threads):
-        packed = np.empty((B.shape[0], _WIDTH), B.dtype)
-        middle = np.empty((Zt[0].size - 1, _WIDTH), B.dtype)
-        row = np.empty(_WIDTH, B.dtype)
+        packed = np.empty((B.shape[0], _WIDTH), X[2].dtype)
+        middle = np.empty((Zt[0].size - 1, _WIDTH), X[2].dtype)
+        row = np.empty(_WIDTH, X[2].dtype)
         for block in range(first + task, last, threads):
             j = block * _WIDTH
             width = min(B.shape[1] - j, _WIDTH)
