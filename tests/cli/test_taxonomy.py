@@ -10,19 +10,12 @@ import pandas as pd
 import pytest
 import skops.io
 
-from gramian import KernelLogisticRegression, KernelRidge
 from gramian.cli.errors import UserError
 from gramian.cli.model_file import allowed_types, load
 from gramian.cli.taxonomy_file import read_taxonomy
 from gramian.labels import Taxonomy
 
 PETS = Taxonomy.from_parents({"cat": "animal", "dog": "animal", "car": None})
-
-
-def need(*names, estimator=KernelLogisticRegression):
-    unknown = [name for name in names if name not in estimator().get_params()]
-    if unknown:
-        pytest.skip(f"{estimator.__name__} does not know {unknown} yet")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +84,6 @@ FIT = ("fit", "train.csv", "--target", "code", "--taxonomy", "codes.csv", "--out
 
 
 def test_fit_predict_and_evaluate(done, codes):
-    need("hierarchy")
     assert "7 nodes, 4 leaves" in done(*FIT).output
     rows = list(
         csv.DictReader(io.StringIO(done("predict", "model.skops", "test.csv", "--nodes").stdout))
@@ -113,7 +105,6 @@ def test_fit_predict_and_evaluate(done, codes):
 
 @pytest.mark.parametrize("share", ["tied", "class", "level", "subtree"])
 def test_share(done, codes, share):
-    need("hierarchy", "share")
     done(*FIT, "--share", share)
     model = load(Path("model.skops"))
     assert model.pipeline[-1].share == share
@@ -122,7 +113,6 @@ def test_share(done, codes, share):
 
 @pytest.mark.parametrize("taxonomy", [True, False])
 def test_optimize(done, codes, taxonomy):
-    need("hierarchy", "optimize")
     flat = ("fit", "train.csv", "--target", "code", "--task", "classification", "-o", "model.skops")
     output = done(*(FIT if taxonomy else flat), "--optimize", "cv").output
     assert "cross-validation" in output
@@ -140,8 +130,6 @@ def test_a_taxonomy_is_for_classes(refused, codes):
 
 
 def test_an_option_the_estimator_does_not_have(refused, codes):
-    if "share" in KernelRidge().get_params():
-        pytest.skip("it has it")
     arguments = ("fit", "train.csv", "--target", "u", "--out", "model.skops", "--share", "level")
     assert "KernelRidge does not know --share" in refused(*arguments)
 
