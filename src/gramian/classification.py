@@ -10,9 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._arrays import Array, asarray_like, namespace, to_numpy
 from gramian._classifier import KernelClassifier
 from gramian._prior import assemble_prior
-from gramian._validation import check_flag
+from gramian._validation import check_flag, check_number
 from gramian.kernels import Kernel
-from gramian.labels import Taxonomy, as_taxonomy, cost_matrix, minimum_risk
+from gramian.labels import (
+    Taxonomy,
+    as_taxonomy,
+    climb_until_sure,
+    cost_matrix,
+    minimum_risk,
+)
 from gramian.labels.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
 from gramian.solvers import expectation_maximization
@@ -251,9 +257,16 @@ class KernelLogisticRegression(KernelClassifier):
             Column p is node ``taxonomy_.names[p]``; column 0 is the root.
         """
         check_is_fitted(self)
-        return self._taxonomy("predict_node_proba").node_proba(self._leaf_proba(X))
+        taxonomy = self._taxonomy("predict_node_proba")
+        return taxonomy.node_proba(self._in_tree_order(self.predict_proba(X)))
 
-    def decide(self, X: Any, loss: Any = "zero_one", allow_inner: bool = False) -> np.ndarray:
+    def decide(
+        self,
+        X: Any,
+        loss: Any = "zero_one",
+        allow_inner: bool = False,
+        threshold: float | None = None,
+    ) -> np.ndarray:
         """Return the decisions of least expected loss.
 
         Parameters
@@ -264,7 +277,9 @@ class KernelLogisticRegression(KernelClassifier):
             parents. Costs have one row for each decision and one column for each class in the order of `classes_`;
             decisions are the classes or, with ``allow_inner``, all nodes in the order of ``taxonomy_.names``.
         allow_inner : bool, default=False
-            Whether a decision may stop at an inner node.
+            Whether a decision may stop at an inner node because that has the least expected loss.
+        threshold : float, default=None
+            Climb from the decision towards the root until a node has at least this probability.
 
         Returns
         -------
@@ -295,18 +310,25 @@ class KernelLogisticRegression(KernelClassifier):
                     f"loss must be a name or finite costs of shape ({len(names)}, {classes.size}), one row for each "
                     f"decision and one column for each class; got shape {costs.shape}."
                 )
-        return names[to_numpy(minimum_risk(P, costs))]
+        decisions = names[to_numpy(minimum_risk(P, costs))]
+        if threshold is None:
+            return decisions
+        check_number("threshold", threshold)
+        if threshold > 1:
+            raise ValueError(f"threshold must be a probability, at most 1; got {threshold!r}.")
+        tree = self._taxonomy("decide(threshold=...)")
+        at_nodes = to_numpy(tree.node_proba(self._in_tree_order(P)))
+        return tree.names[climb_until_sure(tree, at_nodes, tree.index(decisions), threshold)]
 
     def _taxonomy(self, method: str) -> Taxonomy:
         if self.taxonomy_ is None:
             raise ValueError(f"{method} needs a model with hierarchy=...; this one is flat.")
         return self.taxonomy_
 
-    def _leaf_proba(self, X: Any) -> Array:
-        """Probabilities in the order of ``taxonomy_.leaves``."""
-        P = self.predict_proba(X)
-        taxonomy = self._taxonomy("predict_node_proba")
-        place = np.searchsorted(to_numpy(self.classes_), taxonomy.leaf_names)
+    def _in_tree_order(self, P: Array) -> Array:
+        """Probabilities of the classes in the order of ``taxonomy_.leaves``."""
+        leaves = np.asarray(self._taxonomy("this").leaf_names)
+        place = np.searchsorted(to_numpy(self.classes_), leaves)
         return namespace(P).take(P, asarray_like(place, P, dtype=namespace(P).int64), axis=1)
 
 

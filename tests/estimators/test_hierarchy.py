@@ -441,6 +441,18 @@ COSTS = {
 }
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
+def test_a_threshold_climbs_to_a_node_that_is_sure(model, threshold):
+    """The first node from the predicted leaf to the root that is probable enough; the root always is."""
+    tree, P = model.taxonomy_, model.predict_node_proba(NEW)
+    for row, (answer, leaf) in enumerate(
+        zip(model.decide(NEW, threshold=threshold), model.predict(NEW), strict=True)
+    ):
+        way = [tree.index(leaf), *tree.ancestors(tree.index(leaf))]
+        sure = [node for node in way if P[row, node] >= threshold or node == 0]
+        assert answer == tree.names[sure[0]]
+
+
 @pytest.mark.parametrize("allow_inner", [False, True])
 @pytest.mark.parametrize("loss", COSTS)
 def test_decisions_have_the_least_expected_loss(model, loss, allow_inner):
@@ -492,6 +504,10 @@ def test_decisions_that_cannot_be_made(model):
         model.decide(NEW, np.ones((5, 5)), allow_inner=True)
     with pytest.raises(ValueError, match="finite"):
         model.decide(NEW, np.full((5, 5), np.nan))
+    with pytest.raises(ValueError, match="threshold must be a probability, at most 1"):
+        model.decide(NEW, threshold=1.5)
+    with pytest.raises(TypeError, match="threshold must be a finite number"):
+        model.decide(NEW, threshold="high")
     with pytest.raises(TypeError, match="allow_inner must be True or False"):
         model.decide(NEW, allow_inner="yes")
 

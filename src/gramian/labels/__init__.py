@@ -1,6 +1,6 @@
 """What is known about the outputs before any data: label Gram matrices."""
 
-from gramian.labels.decision import cost_matrix, minimum_risk
+from gramian.labels.decision import climb_until_sure, cost_matrix, minimum_risk
 from gramian.labels.structure import DenseStructure, Diagonal, Identity, LabelStructure, Scalar
 from gramian.labels.taxonomy import Taxonomy, as_taxonomy
 from gramian.labels.tree import TreeStructure
@@ -14,6 +14,7 @@ __all__ = [
     "Taxonomy",
     "TreeStructure",
     "as_taxonomy",
+    "climb_until_sure",
     "cost_matrix",
     "minimum_risk",
 ]

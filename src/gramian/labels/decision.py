@@ -17,7 +17,7 @@ import numpy as np
 from gramian._arrays import Array, in_float64, namespace, row_blocks
 from gramian.labels.taxonomy import Taxonomy
 
-__all__ = ["cost_matrix", "minimum_risk"]
+__all__ = ["climb_until_sure", "cost_matrix", "minimum_risk"]
 
 LOSSES = ("zero_one", "taxonomic", "parent")
 _BLOCK_BYTES = 2**25
@@ -59,6 +59,43 @@ def cost_matrix(loss: str, taxonomy: Taxonomy, decisions: Any) -> np.ndarray:
         return (nodes[:, None] != leaves).astype(float)
     family = np.where(taxonomy.is_leaf, taxonomy.parent, np.arange(taxonomy.n_nodes))
     return (family[nodes][:, None] != family[leaves]).astype(float)
+
+
+def climb_until_sure(
+    taxonomy: Taxonomy, node_proba: np.ndarray, nodes: np.ndarray, threshold: float
+) -> np.ndarray:
+    """Return, for each row, the lowest node on the way from a node to the root that is probable enough.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    node_proba : ndarray of shape (n, n_nodes)
+        See `Taxonomy.node_proba`; the root has probability 1.
+    nodes : int array of shape (n,)
+        Where to start, one node number for each row.
+    threshold : float
+        Probability that the node must have, at most 1.
+
+    Returns
+    -------
+    int array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import Taxonomy, climb_until_sure
+    >>> pets = Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None})
+    >>> P = pets.node_proba(np.array([[0.05, 0.5, 0.45]]))  # car, cat, dog
+    >>> pets.names[climb_until_sure(pets, P, pets.index(["cat"]), 0.9)]
+    array(['animal'], dtype='<U6')
+    """
+    nodes = np.array(nodes, dtype=np.int64)
+    rows = np.arange(len(nodes))
+    while True:
+        unsure = (node_proba[rows, nodes] < threshold) & (nodes > 0)
+        if not unsure.any():
+            return nodes
+        nodes = np.where(unsure, taxonomy.parent[nodes], nodes)
 
 
 def minimum_risk(P: Array, costs: Any) -> Array:
