@@ -302,7 +302,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         total = float(
             held_out.sum() if weights is None else (held_out * to_numpy(weights)[:, None]).sum()
         )
-        path = search.run(stages, sizes, prior.theta, prior.bounds, prior.names, total, report)
+        path = search.run(
+            stages,
+            sizes,
+            prior.theta,
+            prior.bounds,
+            prior.names,
+            total,
+            tied=prior.tied,
+            report=report,
+        )
         if not path.converged and not stopped:
             warnings.warn(
                 f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "

@@ -95,6 +95,15 @@ class Prior:
             names += [name + mark for name in kernel.parameter_names]
         return names + ["variance" + mark for mark in marks]
 
+    @property
+    def tied(self) -> np.ndarray | None:
+        """Numbers that are the same for corresponding log-parameters of all groups; None if there is one group."""
+        if self.variances.size == 1:
+            return None
+        size = self.kernels[0].theta.size
+        kernels = np.tile(np.arange(size), len(self.kernels))
+        return np.concatenate([kernels, np.full(self.variances.size, size)])
+
     def with_theta(self, theta: np.ndarray) -> Prior:
         """Return a copy with other log-parameters."""
         sizes = [kernel.theta.size for kernel in self.kernels]

@@ -122,6 +122,11 @@ def test_two_classes(estimator):
     )
 
 
+def test_separate_kernels_are_no_worse_than_the_tied_ones_they_contain():
+    tied, separate = (learned(KernelLogisticRegression, share=share) for share in ("tied", "class"))
+    assert separate.cv_log_loss_ <= tied.cv_log_loss_ * (1 + 1e-3)
+
+
 def test_several_outputs_of_ridge_share_a_kernel():
     Y = np.column_stack([WAVE, np.cos(X[:, 1])])
     model = learned(RIDGE, Y)

@@ -59,7 +59,7 @@ def run(bowl, search=None, start=None, bounds=None, total_weight=1.0, report=Non
     bounds = np.tile([-20.0, 20.0], (size, 1)) if bounds is None else np.asarray(bounds)
     names = [f"p{k}" for k in range(size)]
     search = search or CrossValidationSearch(tol=1e-6)
-    return search.run([lambda: bowl], [10], start, bounds, names, total_weight, report)
+    return search.run([lambda: bowl], [10], start, bounds, names, total_weight, report=report)
 
 
 def found(path):
@@ -107,6 +107,22 @@ def test_equal_bounds_fix_a_parameter():
     assert path.converged
     assert (path.theta[:, 0] == 0.3).all()
     np.testing.assert_allclose(found(path)[1], 1.0, atol=1e-4)
+
+
+def test_tied_parameters_move_together_first():
+    """A quick search with as many variables as there are numbers in `tied`, then all on their own."""
+    bowl = Bowl([3.0, 1.0, -2.0])
+    start, bounds = np.zeros(3), np.array([[-20.0, 20.0]] * 3)
+    search = CrossValidationSearch(tol=1e-6)
+    path = search.run(
+        [lambda: bowl], [10], start, bounds, list("abc"), 10.0, tied=np.array([0, 0, 1])
+    )
+    together = np.isclose(path.theta[:, 0], path.theta[:, 1])
+    assert together[:3].all()
+    assert not together[-1]
+    last = path.theta[np.flatnonzero(together)[-1]]
+    np.testing.assert_allclose(last, [2.0, 2.0, -2.0], atol=0.2)  # the best with a = b
+    np.testing.assert_allclose(found(path), bowl.centre, atol=1e-3)
 
 
 @pytest.mark.parametrize("limit", [1, 50])

@@ -3,8 +3,9 @@
 Deviates from the paper in
 
 1. tolerances instead of fixed numbers of steps (see `descent`);
-2. a coarse search on some of the rows, whose optimum starts the search on all of them;
-3. an optional log-normal prior on the hyperparameters.
+2. separate kernels start from the best tied ones, which are soon found;
+3. a coarse search on some of the rows, whose optimum starts the search on all of them;
+4. an optional log-normal prior on the hyperparameters.
 """
 
 from __future__ import annotations
@@ -178,6 +179,7 @@ class CrossValidationSearch(BaseEstimator):
         bounds: np.ndarray,
         names: Sequence[str],
         total_weight: float,
+        tied: np.ndarray | None = None,
         report: Callable[[np.ndarray, float], Any] | None = None,
     ) -> OptimizationPath:
         """Minimise one criterion after the other, each from the best point of the last.
@@ -195,6 +197,9 @@ class CrossValidationSearch(BaseEstimator):
         names : sequence of str
         total_weight : float
             Weight of the held-out examples, against which the prior counts.
+        tied : int array of shape (n_parameters,), default=None
+            Parameters with the same number move together in a first, quick search, so that separate kernels start
+            from the best tied ones.
         report : callable, default=None
             Called with theta and the loss after each evaluation; stops the search if it returns True.
 
@@ -212,7 +217,15 @@ class CrossValidationSearch(BaseEstimator):
         theta = np.clip(start, bounds[:, 0], bounds[:, 1])
         for make, size in zip(stages, n_samples, strict=True):
             last = size == n_samples[-1]
-            descent.begin(make(), size, theta)
+            criterion = make()
+            if tied is not None and not descent.rows and descent.free.any():
+                descent.begin(criterion, size, theta, tied)
+                descent.descend(COARSE_TOL * self.tol)
+                theta = descent.best_theta()
+                if descent.stopped:
+                    message, converged = "a callback stopped the search", False
+                    break
+            descent.begin(criterion, size, theta)
             if descent.free.any():
                 message, converged = descent.descend(self.tol * (1 if last else COARSE_TOL))
             else:
