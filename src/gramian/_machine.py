@@ -6,7 +6,6 @@ predictions.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,26 +17,19 @@ import sklearn
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import solvers
 from gramian._arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._learning import Data, check_search, learn_prior, outputs_first
 from gramian._prior import Prior
 from gramian._validation import check_choice, check_flag, check_gram, check_number, naming_text
 from gramian.kernels import Kernel, as_kernel
 from gramian.losses import Loss
 from gramian.operators import OperatorRecord
 from gramian.operators.choose import OPERATORS
-from gramian.selection import (
-    CrossValidationCriterion,
-    CrossValidationSearch,
-    LogNormalPrior,
-    choose_criterion,
-    fold_masks,
-)
+from gramian.selection import CrossValidationSearch
 from gramian.solvers import Problem, Progress, Solution
-from gramian.solvers.solution import level_of_caller
 
 SOLVERS = {
     "newton": solvers.newton,
@@ -128,7 +120,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         as_kernel(self.kernel)
         if isinstance(self.optimize, CrossValidationSearch):
-            _check_search(self.optimize)
+            check_search(self.optimize)
         elif self.optimize is not None and not _is_text(self.optimize, "cv"):
             raise ValueError(
                 f"optimize must be None, 'cv' or a CrossValidationSearch, got {self.optimize!r}."
@@ -202,10 +194,25 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.optimize is not None:
             search = root.subcontext(task_name="hyperparameters", max_subtasks=None)
             search.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            prior, start, learned = self._learned(
-                prior, X, y, targets, loss, weights, judged, search
+
+            def evaluated(theta: np.ndarray, value: float) -> bool:
+                task = search.subcontext(task_name="evaluation")
+                return bool(task.call_on_fit_task_end(estimator=self, X=X, y=y))
+
+            learned = learn_prior(
+                prior,
+                Data(X, to_numpy(y), targets, loss, weights, judged),
+                CrossValidationSearch() if isinstance(self.optimize, str) else self.optimize,
+                cv=self.cv,
+                classifier=is_classifier(self),
+                regularization=self.regularization,
+                intercept_variance=self.intercept_variance,
+                operator=self.operator,
+                random_state=self.random_state,
+                report=evaluated,
             )
-            state |= learned
+            prior, start = learned.prior, learned.start
+            state |= {self._cv_attribute: learned.loss, "optimization_path_": learned.path}
             search.call_on_fit_task_end(estimator=self, X=X, y=y)
             context = root.subcontext(task_name="fit", max_subtasks=None)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -213,7 +220,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             X, targets, self.intercept_variance, self.operator, learning=False
         )
         if not prior.is_shared:  # one kernel for each output: outputs are no longer alike
-            targets = _outputs_first(targets)
+            targets = outputs_first(targets)
         problem = Problem(operator, loss, targets, self.regularization, weights)
         solve = solve or SOLVERS[self._solver_name(record, targets)]
         limit = {} if self.max_iter is None else {"max_iter": self.max_iter}
@@ -251,85 +258,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
         root.call_on_fit_task_end(estimator=self, X=X, y=y)
 
-    def _learned(
-        self,
-        prior: Prior,
-        X: Array,
-        y: Any,
-        targets: Array,
-        loss: Loss,
-        weights: Array | None,
-        judged: Array | None,
-        context: Any,
-    ) -> tuple[Prior, Array | None, dict[str, Any]]:
-        """Prior with learned parameters, coefficients to start from, and what to store about the search."""
-        search = CrossValidationSearch() if isinstance(self.optimize, str) else self.optimize
-        if search.prior is not None:
-            search.prior.check(prior.theta.size)
-        classifier = is_classifier(self)
-        training, held_out = fold_masks(self.cv, X, to_numpy(y), classifier=classifier)
-        if judged is not None:
-            weights = judged if weights is None else weights * judged
-        outputs = _outputs_first(targets)[:, :, 0]
-        criteria: list[CrossValidationCriterion] = []
-
-        def stage(rows: np.ndarray | None) -> CrossValidationCriterion:
-            some = _rows_of(rows, X, outputs, weights, training, held_out, prior)
-            part, Y, w, trains, held = some
-            operator, _ = prior.operator(
-                part, Y, self.intercept_variance, self.operator, learning=True
-            )
-            problem = Problem(operator, loss, Y, self.regularization, w)
-            criteria.append(choose_criterion(problem, trains, held))
-            return criteria[-1]
-
-        n = int(X.shape[0])
-        stages, sizes = [lambda: stage(None)], [n]
-        size = search.coarse_samples(n)
-        if size is not None:
-            rows = _representative(to_numpy(y) if classifier else None, n, size, self.random_state)
-            stages.insert(0, lambda: stage(rows))
-            sizes.insert(0, size)
-
-        stopped = False
-
-        def report(theta: np.ndarray, value: float) -> bool:
-            nonlocal stopped
-            task = context.subcontext(task_name="evaluation")
-            stopped = bool(task.call_on_fit_task_end(estimator=self, X=X, y=y))
-            return stopped
-
-        total = float(
-            held_out.sum() if weights is None else (held_out * to_numpy(weights)[:, None]).sum()
-        )
-        path = search.run(
-            stages,
-            sizes,
-            prior.theta,
-            prior.bounds,
-            prior.names,
-            total,
-            tied=prior.tied,
-            report=report,
-        )
-        if not path.converged and not stopped:
-            warnings.warn(
-                f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
-                "optimize=CrossValidationSearch(...), or start from another kernel.",
-                ConvergenceWarning,
-                stacklevel=level_of_caller(),
-            )
-        value, theta = float(path.loss[path.best]), path.theta[path.best]
-        if search.prior is not None:
-            value -= search.prior(theta, prior.theta)[0] / total
-        whole = path.n_samples[-1] == n  # else a callback stopped the coarse search
-        start = criteria[-1].combined_coefficients() if whole else None
-        return (
-            prior.with_theta(theta),
-            start,
-            {self._cv_attribute: value, "optimization_path_": path},
-        )
-
     _cv_attribute = "cv_loss_"
 
     def _solver_name(self, record: OperatorRecord, targets: Array) -> str:
@@ -361,50 +289,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 _OPTIONAL = ("cv_loss_", "cv_log_loss_", "optimization_path_")
 
 
-def _outputs_first(targets: Array) -> Array:
-    """Outputs that were independent columns (n, 1, m) as outputs (n, m, 1); others as they are."""
-    if targets.ndim == 3 and targets.shape[1] == 1:
-        return namespace(targets).reshape(targets, (targets.shape[0], -1, 1))
-    return targets if targets.ndim == 3 else targets[:, :, None]
-
-
-def _rows_of(
-    rows: np.ndarray | None,
-    X: Array,
-    Y: Array,
-    weights: Array | None,
-    training: np.ndarray,
-    held_out: np.ndarray,
-    prior: Prior,
-) -> tuple:
-    """The data of some rows; a precomputed matrix loses its other columns, too."""
-    if rows is None:
-        return X, Y, weights, training, held_out
-    xp = namespace(Y)
-    numbers = xp.asarray(rows, device=device_of(Y))
-    part = X[rows] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
-    if any(kernel.is_precomputed for kernel in prior.kernels):
-        part = part[:, rows] if sp.issparse(X) else namespace(X).take(part, numbers, axis=1)
-    w = None if weights is None else xp.take(weights, numbers, axis=0)
-    return part, xp.take(Y, numbers, axis=0), w, training[rows], held_out[rows]
-
-
-def _representative(y: np.ndarray | None, n: int, size: int, random_state: Any) -> np.ndarray:
-    """Sorted numbers of ``size`` rows, of each class in proportion."""
-    rng = np.random.default_rng(0 if random_state is None else random_state)
-    codes = (
-        np.zeros(n, dtype=np.int64)
-        if y is None
-        else np.unique(y, return_inverse=True)[1].reshape(-1)
-    )
-    order = rng.permutation(n)
-    order = order[np.argsort(codes[order], kind="stable")]
-    counts = np.bincount(codes)
-    place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
-    share = (place + rng.random(n)) / np.repeat(counts, counts)
-    return np.sort(order[np.argsort(share, kind="stable")[:size]])
-
-
 @contextmanager
 def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
     """Put the estimator back as it was if fitting fails or is interrupted.
@@ -430,20 +314,6 @@ def _is_precomputed(kernel: Any) -> bool:
 
 def _is_text(value: Any, text: str) -> bool:
     return isinstance(value, str) and value == text
-
-
-def _check_search(search: CrossValidationSearch) -> None:
-    check_number("CrossValidationSearch(tol=...)", search.tol, strict=True)
-    check_number(
-        "CrossValidationSearch(max_evaluations=...)", search.max_evaluations, low=1, whole=True
-    )
-    if search.coarse is not None and not _is_text(search.coarse, "auto"):
-        name = "CrossValidationSearch(coarse=...), unless it is None or 'auto',"
-        check_number(name, search.coarse, low=1, whole=True)
-    if search.prior is not None and not isinstance(search.prior, LogNormalPrior):
-        raise TypeError(
-            f"CrossValidationSearch(prior=...) must be a LogNormalPrior or None, got {search.prior!r}."
-        )
 
 
 def _float_dtypes(X: Any) -> list[Any]:

@@ -10,15 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._arrays import Array, asarray_like, namespace, to_numpy
 from gramian._classifier import KernelClassifier
 from gramian._prior import assemble_prior
-from gramian._validation import check_flag, check_number
+from gramian._tree_decisions import TreeDecisions
 from gramian.kernels import Kernel
-from gramian.labels import (
-    Taxonomy,
-    as_taxonomy,
-    climb_until_sure,
-    cost_matrix,
-    minimum_risk,
-)
+from gramian.labels import as_taxonomy
 from gramian.labels.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
 from gramian.solvers import expectation_maximization
@@ -26,7 +20,7 @@ from gramian.solvers import expectation_maximization
 __all__ = ["KernelLogisticRegression", "KernelSVC"]
 
 
-class KernelLogisticRegression(KernelClassifier):
+class KernelLogisticRegression(TreeDecisions, KernelClassifier):
     """Kernel logistic regression: joint softmax over all classes, with probabilities.
 
     Minimises ``Σ_i w_i loss(u(x_i), y_i) + (λ/2) Σ_c ‖f_c‖²`` over ``u_c = f_c + b_c`` with the
@@ -147,7 +141,6 @@ class KernelLogisticRegression(KernelClassifier):
         )
         self.hierarchy = hierarchy
 
-    taxonomy_: Taxonomy | None
     _cv_attribute = "cv_log_loss_"
 
     def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
@@ -243,93 +236,6 @@ class KernelLogisticRegression(KernelClassifier):
         solve = expectation_maximization if doubtful else None
         state = {"classes_": classes, "taxonomy_": taxonomy}
         self._solve(prior, X, y, targets, Softmax(), weights, solve=solve, judged=judged, **state)
-
-    def predict_node_proba(self, X: Any) -> Array:
-        """Return the probability of every node of the hierarchy; a node's is the sum of its children's.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_nodes)
-            Column p is node ``taxonomy_.names[p]``; column 0 is the root.
-        """
-        check_is_fitted(self)
-        taxonomy = self._taxonomy("predict_node_proba")
-        return taxonomy.node_proba(self._in_tree_order(self.predict_proba(X)))
-
-    def decide(
-        self,
-        X: Any,
-        loss: Any = "zero_one",
-        allow_inner: bool = False,
-        threshold: float | None = None,
-    ) -> np.ndarray:
-        """Return the decisions of least expected loss.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-        loss : {"zero_one", "taxonomic", "parent"} or array of costs, default="zero_one"
-            "taxonomic" is half the length of the path between decision and truth, "parent" counts wrong
-            parents. Costs have one row for each decision and one column for each class in the order of `classes_`;
-            decisions are the classes or, with ``allow_inner``, all nodes in the order of ``taxonomy_.names``.
-        allow_inner : bool, default=False
-            Whether a decision may stop at an inner node because that has the least expected loss.
-        threshold : float, default=None
-            Climb from the decision towards the root until a node has at least this probability.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Names of classes or nodes.
-        """
-        check_is_fitted(self)
-        check_flag("allow_inner", allow_inner)
-        P = self.predict_proba(X)
-        taxonomy = self.taxonomy_
-        if taxonomy is None and (allow_inner or (isinstance(loss, str) and loss != "zero_one")):
-            raise ValueError(
-                f"decide(loss={loss!r}, allow_inner={allow_inner!r}) needs a model with hierarchy=...; "
-                "without one pass loss='zero_one' or a cost matrix."
-            )
-        classes = to_numpy(self.classes_)
-        names = taxonomy.names if taxonomy is not None and allow_inner else classes
-        if isinstance(loss, str):
-            if taxonomy is None:
-                costs = 1.0 - np.eye(classes.size)
-            else:
-                order = np.searchsorted(taxonomy.leaves, taxonomy.index(classes))
-                costs = cost_matrix(loss, taxonomy, taxonomy.index(names))[:, order]
-        else:
-            costs = np.asarray(loss, dtype=float)
-            if costs.shape != (len(names), classes.size) or not np.all(np.isfinite(costs)):
-                raise ValueError(
-                    f"loss must be a name or finite costs of shape ({len(names)}, {classes.size}), one row for each "
-                    f"decision and one column for each class; got shape {costs.shape}."
-                )
-        decisions = names[to_numpy(minimum_risk(P, costs))]
-        if threshold is None:
-            return decisions
-        check_number("threshold", threshold)
-        if threshold > 1:
-            raise ValueError(f"threshold must be a probability, at most 1; got {threshold!r}.")
-        tree = self._taxonomy("decide(threshold=...)")
-        at_nodes = to_numpy(tree.node_proba(self._in_tree_order(P)))
-        return tree.names[climb_until_sure(tree, at_nodes, tree.index(decisions), threshold)]
-
-    def _taxonomy(self, method: str) -> Taxonomy:
-        if self.taxonomy_ is None:
-            raise ValueError(f"{method} needs a model with hierarchy=...; this one is flat.")
-        return self.taxonomy_
-
-    def _in_tree_order(self, P: Array) -> Array:
-        """Probabilities of the classes in the order of ``taxonomy_.leaves``."""
-        leaves = np.asarray(self._taxonomy("this").leaf_names)
-        place = np.searchsorted(to_numpy(self.classes_), leaves)
-        return namespace(P).take(P, asarray_like(place, P, dtype=namespace(P).int64), axis=1)
 
 
 class KernelSVC(KernelClassifier):
