@@ -67,7 +67,7 @@ def centred(D: Array, P: Array, V: Array) -> Array:
     D, P, V : array of shape (n, C) or (n, C, q)
     """
     # the pages of a large new array are best touched by NumPy, on one core
-    if V.ndim == 3 and V.size < LARGE and _compiles(V, P) and _compiles(V, D):
+    if V.ndim == 3 and _compiles(V, P) and _compiles(V, D) and V.size < LARGE:
         out = np.empty_like(V)
         _centred(D, P, V, out)
         return out
