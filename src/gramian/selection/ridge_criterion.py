@@ -27,7 +27,8 @@ from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
 
 # Seconds of one evaluation with five folds on two cores, closed form against iterative after a small step
-# (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000. Beyond, its cube is too dear.
+# (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
+# Beyond, its cube is too dear.
 CLOSED_UP_TO = 5000
 NO_WEIGHT = 1e-100  # stands for zero: the example then has coefficients far below rounding
 
