@@ -304,9 +304,15 @@ def fit(
         pipeline.set_callbacks()  # the bar is not part of the model
         save(Model(pipeline, todo.task, layout.with_labels(todo.y)), out)
         solution = pipeline[-1].solution_
+        leaves = set(getattr(pipeline[-1], "classes_", []))
+        if todo.task == "classification" and not leaves.issuperset(todo.y):
+            # labels at inner nodes: the objective is not convex
+            bound = "relatively, of what the next step could reach"
+        else:
+            bound = "relatively, of its minimum; that is proven"
         console.print(
-            f"{solution.status.capitalize()} in {seconds:.1f} s: the objective is proven to be within "
-            f"{solution.relative_gap:.1e}, relatively, of its minimum.",
+            f"{solution.status.capitalize()} in {seconds:.1f} s: the objective is within "
+            f"{solution.relative_gap:.1e}, {bound}.",
             highlight=False,
         )
         console.print(f"Model: [bold]{escape(str(out))}[/bold]", highlight=False, soft_wrap=True)
