@@ -14,8 +14,8 @@ instead: a generalised M step, which always descends. J never rises.
 Optimality: the residual ρ vanishes. Certificate: ``⟨ρ, 𝒦ρ⟩ / (2λ)``, which bounds what the next M step can gain; unlike
 the gap of a convex problem it says nothing about other local minima.
 
-Deviates from the paper in using the curvature of J: plain expectation maximisation converges linearly, and with many
-sets of several classes it had a relative gap of 1e-2 to 1e-5 after 200 M steps, where this converges in some ten steps.
+Deviates from the paper in using the curvature of J: plain expectation maximisation converges linearly. On data like
+those of the gallery's example it had a relative gap between 1e-2 and 1e-5 after 200 M steps; this takes 15 steps to 1e-8.
 """
 
 from __future__ import annotations
