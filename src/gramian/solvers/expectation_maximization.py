@@ -15,7 +15,8 @@ Optimality: the residual ρ vanishes. Certificate: ``⟨ρ, 𝒦ρ⟩ / (2λ)``,
 the gap of a convex problem it says nothing about other local minima.
 
 Deviates from the paper in using the curvature of J: plain expectation maximisation converges linearly. On data like
-those of the gallery's example it had a relative gap between 1e-2 and 1e-5 after 200 M steps; this takes 15 steps to 1e-8.
+those of the gallery's example it had a relative gap between 1e-2 and 1e-5 after 200 M steps; this takes 15 steps
+to 1e-8.
 """
 
 from __future__ import annotations
