@@ -13,8 +13,8 @@ Cost
     with as many columns as E has.
 
 Floor
-    Memory: D is read and K written, 2 n² values. Milliseconds for n = 4435 in float32 on two cores: 10 (the floor is 4
-    at 40 GB/s), where evaluating the kernel anew takes 150.
+    Memory: D is read and K written, 2 n² values. Milliseconds for n = 4435 in float32 on two cores: 13 (the floor is 4
+    at 42 GB/s), where evaluating the kernel of 36 features anew takes 63.
 """
 
 from __future__ import annotations
@@ -79,11 +79,13 @@ class SquaredDistances:
     def gram(self, kernel: Kernel) -> np.ndarray:
         """The matrix of an isotropic kernel."""
         D, scale = self.matrix, float(kernel.length_scale)
-        K = np.empty_like(D)
         if isinstance(kernel, RBF):
+            # NumPy touches the new pages: by several threads at once that takes many times as long
+            K = D * D.dtype.type(-0.5 / math.log(2) / scale**2)
             with exclusive():
-                _rbf(D, D.dtype.type(0.5 / math.log(2) / scale**2), K)
+                _exp2_in_place(K)
             return K
+        K = np.empty_like(D)
         for rows in self._rows():
             K[rows] = kernel.radial(D[rows] / D.dtype.type(scale**2))
         return K
@@ -109,11 +111,11 @@ class SquaredDistances:
 
 
 @njit(cache=True, parallel=True, fastmath=_FLAGS)
-def _rbf(D, gain, K):
-    for i in prange(D.shape[0]):
-        row, out = D[i], K[i]
+def _exp2_in_place(K):
+    for i in prange(K.shape[0]):
+        row = K[i]
         for j in range(row.size):
-            out[j] = exp2(-gain * row[j])
+            row[j] = exp2(row[j])
 
 
 @njit(cache=True, parallel=True, fastmath=_FLAGS)

@@ -17,8 +17,8 @@ Floor
 
     `gram_dot` multiplies X (Zᵀ B) for many columns: a block of columns goes through both halves before the next one
     begins, so that what is gathered (B and ZᵀB of the block) stays in the cache and ZᵀB as a whole never exists.
-    Seconds for 9794 documents with 155 words each (of 40 000) and 1172 columns in float32 on two cores: 0.42, against
-    1.07 of two separate products.
+    Seconds for 9794 documents with 155 words each (of 40 000) and 1172 columns in float32 on two cores: 0.27, against
+    0.33 of two separate products, which also need 190 MB for ZᵀB.
 
 Differs from the textbook in
     nothing but the cutting by entries and blocks. SciPy's product runs on one thread. The transposed product is left
