@@ -13,7 +13,7 @@ ROOT = Path(gramian.__file__).parent
 # From the foundation up. A module may import from its own layer and from those before it.
 LAYERS = [
     {"_arrays", "_fused", "_threads"},
-    {"kernels", "labels"},
+    {"kernels", "labels", "pairs"},
     {"losses", "operators"},
     {"solvers"},
     {"selection"},
