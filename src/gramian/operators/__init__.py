@@ -5,9 +5,11 @@ from gramian.operators.choose import OperatorRecord, choose_operator, cross_oper
 from gramian.operators.dense import Dense
 from gramian.operators.intercept import Intercept
 from gramian.operators.label_mixed import LabelMixed
+from gramian.operators.kronecker_route import Route
 from gramian.operators.lifted import Lifted
 from gramian.operators.linear import LinearFeatures
 from gramian.operators.masked import Masked
+from gramian.operators.sampled_kronecker import SampledKronecker
 from gramian.operators.separate import Separate
 from gramian.operators.streamed import Streamed
 
@@ -21,6 +23,8 @@ __all__ = [
     "Masked",
     "Operator",
     "OperatorRecord",
+    "Route",
+    "SampledKronecker",
     "Separate",
     "Streamed",
     "choose_operator",

@@ -1,0 +1,133 @@
+"""Which way through a sampled Kronecker product: a small cost model with measured rates.
+
+``left V rightᵀ`` may be multiplied from either side, and each of its two phases may touch the observed cells only or
+multiply whole blocks: eight routes. With sizes a × b (left), c × d (right), e cells that are not zero and f cells to
+read, the right factor first, the seconds are
+
+    phase one    cells: e c s + b c w                       blocks: b d c g + b d w + e t
+    phase two    cells: f b r                               blocks: a b c g + f t
+
+and the left factor first is the same with the roles exchanged. s and r are the time of one multiplication in `spread`
+and `read`, g that in a matrix product, w the time to write an entry, t the time to move a cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+__all__ = ["Route", "Shape", "best_route"]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Nanoseconds on one core for one multiplication or one entry."""
+
+    spread: float
+    read: float
+    multiply: float
+    write: float
+    move: float
+
+
+# Measured on one core of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
+RATES = {8: Rates(0.12, 0.10, 0.042, 0.7, 2.0), 4: Rates(0.06, 0.05, 0.021, 0.4, 2.0)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of one product, the right factor first."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    e: int
+    f: int
+    left_identity: bool = False
+    right_identity: bool = False
+
+    def turned(self) -> Shape:
+        """The same product with the left factor first."""
+        return Shape(
+            self.c,
+            self.d,
+            self.a,
+            self.b,
+            self.e,
+            self.f,
+            self.right_identity,
+            self.left_identity,
+        )
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a sampled Kronecker product is computed, and why.
+
+    Attributes
+    ----------
+    first : {"right", "left"}
+        Which factor multiplies first.
+    phase_one, phase_two : {"cells", "blocks"}
+        Whether the phase touches observed cells only, or multiplies whole blocks by BLAS.
+    reason : str
+        The estimates behind the choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import SampledKronecker
+    >>> route = SampledKronecker(np.eye(3), np.eye(2), [0, 2], [1, 0]).route_
+    >>> route.phase_one, route.phase_two
+    ('cells', 'cells')
+    """
+
+    first: str
+    phase_one: str
+    phase_two: str
+    reason: str = "asked for"
+
+
+def best_route(shape: Shape, itemsize: int) -> Route:
+    """Return the route of least estimated cost.
+
+    Parameters
+    ----------
+    shape : Shape
+        Of the product, the right factor first.
+    itemsize : {4, 8}
+        Bytes of an entry.
+
+    Returns
+    -------
+    Route
+    """
+    costs = {
+        (first, one, two): _phase_one(sizes, one, itemsize) + _phase_two(sizes, two, itemsize)
+        for first, sizes in (("right", shape), ("left", shape.turned()))
+        for one, two in product(("cells", "blocks"), repeat=2)
+        if not sizes.left_identity
+    }
+    ranked = sorted(costs, key=costs.__getitem__)
+    estimates = ", ".join(
+        f"{first} first, {one} then {two}: {costs[first, one, two] * 1e-6:.3g} ms"
+        for first, one, two in ranked[:3]
+    )
+    return Route(*ranked[0], reason=f"estimated on one core: {estimates}")
+
+
+def _phase_one(s: Shape, how: str, itemsize: int) -> float:
+    rates = RATES[itemsize]
+    if s.right_identity:
+        return s.b * s.c * rates.write + s.e * rates.move
+    if how == "cells":
+        return s.e * s.c * rates.spread + s.b * s.c * rates.write
+    return s.b * s.d * s.c * rates.multiply + s.b * s.d * rates.write + s.e * rates.move
+
+
+def _phase_two(s: Shape, how: str, itemsize: int) -> float:
+    rates = RATES[itemsize]
+    if how == "cells":
+        return s.f * s.b * rates.read
+    return s.a * s.b * s.c * rates.multiply + s.a * s.c * rates.write + s.f * rates.move
