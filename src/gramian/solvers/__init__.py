@@ -3,6 +3,7 @@
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
+from gramian.solvers.minres import minres
 from gramian.solvers.newton import newton
 from gramian.solvers.parameter_cg import parameter_cg
 from gramian.solvers.problem import Problem
@@ -15,6 +16,7 @@ __all__ = [
     "exact",
     "expectation_maximization",
     "kernel_cg",
+    "minres",
     "newton",
     "parameter_cg",
 ]
