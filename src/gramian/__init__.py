@@ -3,7 +3,15 @@
 from gramian.classification import KernelLogisticRegression, KernelSVC
 from gramian.pairs import Pairs
 from gramian.regression import KernelRidge
+from gramian.selection.pair_folds import PairKFold
 
 __version__ = "0.1.0"
 
-__all__ = ["KernelLogisticRegression", "KernelRidge", "KernelSVC", "Pairs", "__version__"]
+__all__ = [
+    "KernelLogisticRegression",
+    "KernelRidge",
+    "KernelSVC",
+    "PairKFold",
+    "Pairs",
+    "__version__",
+]

@@ -1,4 +1,4 @@
-"""Scores beyond scikit-learn's: taxonomies, rejection, ranking, calibration."""
+"""Scores beyond scikit-learn's: taxonomies, rejection, ranking, pairs, calibration."""
 
 from gramian.metrics.calibration import (
     ReliabilityCurve,
@@ -12,6 +12,11 @@ from gramian.metrics.hierarchical import (
     parent_accuracy,
     taxo_loss,
 )
+from gramian.metrics.pairs import (
+    concordance_index,
+    interaction_concordance_index,
+    scores_by_setting,
+)
 from gramian.metrics.ranking import reciprocal_rank
 from gramian.metrics.reject import RejectCurve, reject_curve
 from gramian.metrics.scorers import taxonomy_scorers
@@ -19,14 +24,17 @@ from gramian.metrics.scorers import taxonomy_scorers
 __all__ = [
     "RejectCurve",
     "ReliabilityCurve",
+    "concordance_index",
     "expected_calibration_error",
     "hierarchical_f1",
     "hierarchical_precision",
     "hierarchical_recall",
+    "interaction_concordance_index",
     "parent_accuracy",
     "reciprocal_rank",
     "reject_curve",
     "reliability_curve",
+    "scores_by_setting",
     "taxo_loss",
     "taxonomy_scorers",
 ]

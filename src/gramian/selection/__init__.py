@@ -2,6 +2,7 @@
 
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import cross_val_latent, fold_masks
+from gramian.selection.pair_folds import PairKFold, pair_setting
 from gramian.selection.ridge_criterion import RidgeCriterion, choose_criterion
 from gramian.selection.search import CrossValidationSearch, LogNormalPrior, OptimizationPath
 
@@ -10,8 +11,10 @@ __all__ = [
     "CrossValidationSearch",
     "LogNormalPrior",
     "OptimizationPath",
+    "PairKFold",
     "RidgeCriterion",
     "choose_criterion",
     "cross_val_latent",
     "fold_masks",
+    "pair_setting",
 ]
