@@ -4,8 +4,8 @@ With features x of the left and z of the right object,
 
     f(x, z) = Σ_t s_t(x) s'_t(z) sqrt(0.82 / 3) + 0.3 (m(x) + m'(z)),    t = 1, 2, 3,
 
-where s, s', m and m' are sines sin(a·x + p) with random unit vectors a and phases p, shifted and scaled to
-mean 0 and variance 1. With Gaussian features a·x is standard normal, so that both are known:
+where s, s', m and m' are sines sin(a·x + p) with random unit vectors a and phases |p| < π/4, shifted and scaled
+to mean 0 and variance 1. (Nearer to its crest a sine has one long tail.) With Gaussian features a·x is standard normal, so that both are known:
 
     E sin(a·x + p) = sin(p) e^(−1/2),    E sin²(a·x + p) = (1 − cos(2p) e^(−2)) / 2.
 
@@ -104,7 +104,7 @@ def _waves(X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """Return standardised sines along random directions: for the main effect, then the products."""
     directions = rng.normal(size=(X.shape[1], 1 + _PRODUCTS))
     directions /= np.linalg.norm(directions, axis=0)
-    phase = rng.uniform(0, 2 * np.pi, size=1 + _PRODUCTS)
+    phase = rng.uniform(-np.pi / 4, np.pi / 4, size=1 + _PRODUCTS)
     mean = np.sin(phase) * np.exp(-0.5)
     variance = (1 - np.cos(2 * phase) * np.exp(-2)) / 2 - mean**2
     return (np.sin(X @ directions + phase) - mean) / np.sqrt(variance)
