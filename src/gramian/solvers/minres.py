@@ -1,6 +1,6 @@
-"""MINRES for the squared loss: minimal residuals, also where 𝒦 is indefinite, and a whole path of λ at the price of one.
+"""MINRES for the squared loss: minimal residuals, also where 𝒦 is indefinite, and a path of λ at the price of one.
 
-With the weights ``D² = W`` of the examples, ``M = D𝒦D`` and ``c = DY`` the optimality condition ρ = W(U − Y) + λA = 0 is
+With the weights ``D² = W``, ``M = D𝒦D`` and ``c = DY`` the optimality condition ρ = W(U − Y) + λA = 0 is
 
     (M + λI) b = c,    A = D b,    ρ = −D r,    r = c − (M + λI) b.
 
@@ -30,6 +30,8 @@ vector.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
@@ -111,6 +113,8 @@ def minres(
         done = recorder.converged(objective, gap)
         finished = bool(xp.all(done))
         if not finished or fresh:
+            if fresh:
+                recorder.renew(gap)
             A = system.scaled(b)
             seen = xp.asarray(A, copy=True) if callback is not None else A  # b is updated in place
             status = recorder.verdict(seen, objective, gap, moved=moved)
@@ -253,15 +257,15 @@ class _Process:
         pivot = xp.sqrt(corner**2 + beta**2)
         cosine, sine = _ratio(corner, pivot), _ratio(beta + 0 * one, pivot)
         self.epsilon, self.delta = self.sine * beta, -self.cosine * beta
-        step = cosine * self.norm * active
+        step = xp.where(active, cosine * self.norm, 0 * one)
         norm = sine * self.norm
         quotient = sine**2 * self.quotient + 2 * sine * cosine * self.cosine * beta
 
         d_new = self.d_old * spread(-two_below) + self.v
         d_new = add_scaled(d_new, spread(-below), self.d) * spread(_ratio(one, pivot))
         b = add_scaled(b, spread(step), d_new)
-        kept = spread(xp.where(active, sine**2, one))
-        r = r * kept - spread(cosine * norm * active) * v_new
+        kept, added = xp.where(active, sine**2, one), xp.where(active, -cosine * norm, 0 * one)
+        r = r * spread(kept) + spread(added) * v_new
 
         self.d, self.d_old, self.v, self.v_old, self.beta = d_new, self.d, v_new, self.v, beta
         self.cosine, self.sine, self.active = cosine, sine, active
@@ -270,7 +274,7 @@ class _Process:
         self.last = xp.where(active, cosine**2, 0 * one)
         return b, r, bool(xp.any(step != 0))
 
-    def lowest(self, k: int) -> float:
+    def lowest(self, k: Any) -> float:
         """The smallest Ritz value of M that column k has seen."""
         k = min(k, len(self.alphas[0]) - 1)
         alphas = np.array([alpha[k] for alpha in self.alphas])
@@ -288,6 +292,13 @@ class _Recorder(Recorder):
     ):
         super().__init__(problem, tol, max_iter, callback, patience)
         self.indefinite = self.small = problem.strength < 0
+        self.best_fresh = float("inf")
+
+    def renew(self, gap: Array) -> None:
+        """Measure progress from a true gap, if that has fallen, and not from what recurrences promised before."""
+        total = float(to_numpy(gap).sum())
+        if total < 0.5 * self.best_fresh:
+            self.best_fresh, self.best_gap = total, float("inf")
 
     def judge(self, process: _Process, objective: Array) -> Array:
         """Gap of each column. Notes which have a small residual, and which an indefinite M."""
