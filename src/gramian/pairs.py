@@ -125,8 +125,8 @@ class Pairs:
         if tables is None:
             tables = (self.left, self._right, self.left_ids, self._right_ids)
         other.left, other._right, other.left_ids, other._right_ids = tables
-        other.left_index = left_index
-        other.right_index = right_index
+        other.left_index = np.ascontiguousarray(left_index)
+        other.right_index = np.ascontiguousarray(right_index)
         return other
 
     @classmethod
@@ -352,6 +352,41 @@ class Pairs:
         )
         return compacted, left_used, right_used
 
+    def as_homogeneous(self) -> Pairs:
+        """The same pairs with one table for both ends; objects that are in both tables are kept once.
+
+        Returns
+        -------
+        Pairs
+
+        Examples
+        --------
+        >>> Pairs([[1.0], [2.0]], [[2.0], [3.0]], [0, 1], [1, 0]).as_homogeneous().right_index
+        array([2, 1])
+        """
+        if self.homogeneous:
+            return self
+        left, right = self.left, self.right
+        if left.shape[1] != right.shape[1]:
+            raise ValueError(
+                f"Pairs of one kind of object need tables with the same features: left has {left.shape[1]} columns, "
+                f"right has {right.shape[1]}. Pass right=None if both ends come from one table."
+            )
+        both = (self.left_ids, self.right_ids)
+        number = match_objects(left, both[0], right, both[1])
+        new = np.flatnonzero(number < 0)
+        number[new] = self.n_left + np.arange(new.size)
+        if new.size:
+            stack = sp.vstack if sp.issparse(left) or sp.issparse(right) else np.concatenate
+            table = stack([left, right[new]])
+            table = sp.csr_array(table) if sp.issparse(table) else table
+        else:
+            table = left
+        ids = None
+        if both[0] is not None and both[1] is not None:
+            ids = np.concatenate([both[0], both[1][new]])
+        return self._derived(self.left_index, number[self.right_index], (table, None, ids, None))
+
     def distinct(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cells (i, j) that occur, each once.
 
@@ -479,7 +514,7 @@ def _ordered_bytes(values: np.ndarray) -> np.ndarray:
     bits = (values + 0).view(unsigned)  # + 0 turns -0.0 into 0.0
     sign = unsigned.type(1 << (8 * size - 1))
     bits = np.where(bits & sign, ~bits, bits | sign).astype(unsigned.newbyteorder(">"))
-    return np.ascontiguousarray(bits).view(np.uint8).reshape(len(values), -1)
+    return np.ascontiguousarray(bits).view(np.uint8).reshape(len(values), size * values.shape[1])
 
 
 def _distinct_rows(table: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -503,6 +538,10 @@ def _taken(table: Any, ids: np.ndarray | None, rows: np.ndarray) -> tuple[Any, n
     return table[rows], None if ids is None else ids[rows]
 
 
+def _as_numpy(values: Any) -> np.ndarray:
+    return to_numpy(values) if hasattr(values, "__array_namespace__") else np.asarray(values)
+
+
 def _is_frame(values: Any) -> bool:
     """Whether the values are a DataFrame, of pandas or of another library."""
     return hasattr(values, "columns") and hasattr(values, "to_numpy")
@@ -518,28 +557,26 @@ def _index_of(table: Any) -> Any:
 def _checked_table(name: str, table: Any) -> Any:
     """Return a finite table as float32 or float64, C-contiguous or csr_array."""
     if sp.issparse(table):
-        values = table.data if hasattr(table, "data") else table.tocsr().data
+        table = sp.csr_array(table)
     elif _is_frame(table):
-        values = table = table.to_numpy()
+        table = table.to_numpy()
     else:
-        values = table = (
-            to_numpy(table) if hasattr(table, "__array_namespace__") else np.asarray(table)
-        )
-    if values.dtype.kind == "O" and not sp.issparse(table):
+        table = _as_numpy(table)
+    if table.dtype.kind == "O" and not sp.issparse(table):
         try:
-            values = table = table.astype(np.float64)
+            table = table.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(f"{name} must hold numbers: {error}. Encode text first.") from None
-    if values.dtype.kind not in "fiub":
+    if table.dtype.kind not in "fiub":
         raise TypeError(
-            f"{name} must hold real numbers, got dtype {values.dtype}. Encode text first."
+            f"{name} must hold real numbers, got dtype {table.dtype}. Encode text first."
         )
     if table.ndim != 2:
         raise ValueError(
             f"{name} must have shape (objects, features), got {table.shape}. "
             "Reshape one feature by values.reshape(-1, 1)."
         )
-    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    dtype = np.float32 if table.dtype == np.float32 else np.float64
     if sp.issparse(table):
         table = sp.csr_array(table, dtype=dtype)
         if not table.has_canonical_format:
@@ -588,6 +625,7 @@ def _checked_ids(side: str, ids: Any, n_objects: int) -> np.ndarray | None:
         return None
     name = f"{side}_ids"
     listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
     if len(listed) != n_objects:
         raise ValueError(
             f"{name} must have one id for each of the {n_objects} rows of {side}, got {len(listed)}."
@@ -692,7 +730,7 @@ def _take_columns(X: Any, columns: np.ndarray) -> Any:
         return X.iloc[:, columns]
     if _is_frame(X):
         return X[:, columns.tolist()]
-    return (to_numpy(X) if hasattr(X, "__array_namespace__") else np.asarray(X))[:, columns]
+    return _as_numpy(X)[:, columns]
 
 
 def _checked_key(key: Any, n: int) -> Any:
