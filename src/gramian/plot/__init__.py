@@ -3,6 +3,8 @@
 from gramian.plot.confusion import HierarchicalConfusionDisplay
 from gramian.plot.convergence import ConvergenceDisplay
 from gramian.plot.hyperparameters import HyperparameterPathDisplay
+from gramian.plot.iterations import IterationDisplay
+from gramian.plot.pairs import PairMatrixDisplay
 from gramian.plot.reject import RejectCurveDisplay
 from gramian.plot.reliability import ReliabilityDisplay
 from gramian.plot.taxonomy import TaxonomyDisplay
@@ -11,6 +13,8 @@ __all__ = [
     "ConvergenceDisplay",
     "HierarchicalConfusionDisplay",
     "HyperparameterPathDisplay",
+    "IterationDisplay",
+    "PairMatrixDisplay",
     "RejectCurveDisplay",
     "ReliabilityDisplay",
     "TaxonomyDisplay",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 _BELOW = (0.0, -0.34, 1.0, 0.26)  # of axes below others, in units of those
+_BESIDE = (1.25, 0.0, 1.0, 1.0)
 
 
 def axes_or_new(ax: Any, caller: str, size: tuple[float, float] | None = None) -> Any:
@@ -32,6 +35,37 @@ def axes_below(ax: Any, heights: tuple[float, float]) -> Any:
         below = ax.figure.add_subplot(lower, sharex=ax)
     ax.tick_params(labelbottom=False)
     return below
+
+
+def axes_beside(ax: Any, **shared: Any) -> Any:
+    """Give the right half of the place of the axes to new ones; they may share axes (sharex, sharey)."""
+    place = ax.get_subplotspec()
+    if place is None:  # not part of a grid
+        return ax.inset_axes(_BESIDE, **shared)
+    wide = (
+        None if ax.figure.get_layout_engine() else 0.35
+    )  # without an engine, labels need the room
+    left, right = place.subgridspec(1, 2, wspace=wide)
+    ax.set_subplotspec(left)
+    return ax.figure.add_subplot(right, **shared)
+
+
+def log_ordinate(ax: Any, values: np.ndarray) -> None:
+    """Make the ordinate logarithmic; where it spans few decades, with plain numbers as ticks."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+    ax.set_yscale("log")
+    finite = values[np.isfinite(values) & (values > 0)]
+    span = finite.max() / finite.min() if finite.size else 1.0
+    if span < 1e3:
+        few = (
+            MaxNLocator(nbins=5)
+            if span < 3
+            else LogLocator(subs=(1, 2, 3, 5) if span < 10 else (1, 2, 5))
+        )
+        ax.yaxis.set_major_locator(few)
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_locator(NullLocator())
 
 
 def size_in_points(ax: Any) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.plot._axes import axes_below, axes_or_new
+from gramian.plot._axes import axes_below, axes_or_new, log_ordinate
 
 _SIZE = (7.0, 6.0)
 _HEIGHTS = (1, 1.4)
@@ -174,7 +174,7 @@ class HyperparameterPathDisplay:
             (self.rejected_,) = self.ax_.plot(evaluation[~accepted], loss[~accepted], "x", **style)
         self.ax_.set(ylabel="Cross-validation loss")
         if np.nanmin(loss) > 0:
-            _log_axis(self.ax_, loss)
+            log_ordinate(self.ax_, loss)
         self.ax_.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
 
     def _plot_parameters(self) -> None:
@@ -202,7 +202,7 @@ class HyperparameterPathDisplay:
             entries.append(grey[0])
             labels.append("1 other" if len(grey) == 1 else f"{len(grey)} others")
         self.parameter_ax_.set(ylabel="Parameter")
-        _log_axis(self.parameter_ax_, values)
+        log_ordinate(self.parameter_ax_, values)
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
         self.parameter_ax_.legend(entries, labels, **place)
 
@@ -212,21 +212,3 @@ def _runs(values: Any) -> list[tuple[int, int]]:
     values = np.asarray(values)
     edges = np.flatnonzero(values[1:] != values[:-1]) + 1
     return list(zip([0, *edges.tolist()], [*edges.tolist(), len(values)]))
-
-
-def _log_axis(ax: Any, values: np.ndarray) -> None:
-    """Make the ordinate logarithmic; where it spans few decades, with plain numbers as ticks."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-
-    ax.set_yscale("log")
-    finite = values[np.isfinite(values) & (values > 0)]
-    span = finite.max() / finite.min() if finite.size else 1.0
-    if span < 1e3:
-        few = (
-            MaxNLocator(nbins=5)
-            if span < 3
-            else LogLocator(subs=(1, 2, 3, 5) if span < 10 else (1, 2, 5))
-        )
-        ax.yaxis.set_major_locator(few)
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_locator(NullLocator())
