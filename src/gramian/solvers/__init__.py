@@ -3,6 +3,7 @@
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
+from gramian.solvers.kronecker_ridge import KroneckerRidge
 from gramian.solvers.minres import minres
 from gramian.solvers.newton import newton
 from gramian.solvers.parameter_cg import parameter_cg
@@ -10,6 +11,7 @@ from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Progress, Solution
 
 __all__ = [
+    "KroneckerRidge",
     "Problem",
     "Progress",
     "Solution",
