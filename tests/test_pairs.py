@@ -116,8 +116,9 @@ class TestContainer:
         assert made[::2].compact()[0].to_wide().shape == (4, 5)
 
     def test_lists_strided_and_other_arrays(self):
-        torch_like = np.asfortranarray(LEFT)[::1]
-        made = Pairs(torch_like, RIGHT.tolist(), range(3), np.arange(6, dtype=np.uint8)[::2])
+        made = Pairs(
+            np.asfortranarray(LEFT), RIGHT.tolist(), range(3), np.arange(6, dtype=np.uint8)[::2]
+        )
         assert made.left.flags.c_contiguous
         np.testing.assert_array_equal(made.right_index, [0, 2, 4])
 
@@ -244,9 +245,10 @@ class TestSelection:
         ids=repr,
     )
     def test_like_an_array(self, pairs, key):
-        rows = np.arange(8)[
-            np.asarray(key, dtype=None if len(key) else int) if not isinstance(key, slice) else key
-        ]
+        if isinstance(key, slice):
+            rows = np.arange(8)[key]
+        else:
+            rows = np.arange(8)[np.asarray(key) if len(key) else np.array([], dtype=int)]
         for chosen in (pairs[key], pairs[key, ...], pairs[key, :]):
             assert isinstance(chosen, Pairs)
             assert chosen.left is pairs.left
