@@ -206,6 +206,8 @@ def scales_itself(kernel: Kernel) -> bool:
         return scales_itself(kernel.left) or scales_itself(kernel.right)
     if isinstance(kernel, Power):
         return scales_itself(kernel.kernel)
+    if hasattr(kernel, "scales_itself"):  # a pairwise kernel knows
+        return kernel.scales_itself()
     return isinstance(kernel, (Constant, White)) and kernel.theta.size > 0
 
 

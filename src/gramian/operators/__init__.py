@@ -4,11 +4,12 @@ from gramian.operators.base import InputOperator, Operator
 from gramian.operators.choose import OperatorRecord, choose_operator, cross_operator
 from gramian.operators.dense import Dense
 from gramian.operators.intercept import Intercept
-from gramian.operators.label_mixed import LabelMixed
 from gramian.operators.kronecker_route import Route
+from gramian.operators.label_mixed import LabelMixed
 from gramian.operators.lifted import Lifted
 from gramian.operators.linear import LinearFeatures
 from gramian.operators.masked import Masked
+from gramian.operators.pair_gram import PairGram
 from gramian.operators.sampled_kronecker import SampledKronecker
 from gramian.operators.separate import Separate
 from gramian.operators.streamed import Streamed
@@ -23,6 +24,7 @@ __all__ = [
     "Masked",
     "Operator",
     "OperatorRecord",
+    "PairGram",
     "Route",
     "SampledKronecker",
     "Separate",

@@ -2,7 +2,8 @@
 
 - a linear kernel works through its features when they are fewer numbers than the n × n matrix;
 - otherwise the matrix is stored if it fits the budget, scikit-learn's ``working_memory`` (1 GiB unless set);
-- otherwise it is streamed.
+- otherwise it is streamed;
+- pairs have an operator of their own, see `pair_gram`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import sklearn
 
 from gramian._arrays import Array, itemsize
 from gramian.kernels import Kernel
+from gramian.kernels.pairwise import PairwiseKernel
 from gramian.operators.base import InputOperator
 from gramian.operators.dense import Dense
 from gramian.operators.distances import SquaredDistances
 from gramian.operators.linear import LinearFeatures, linear_variance
+from gramian.operators.pair_gram import PairGram
 from gramian.operators.streamed import Streamed
 
 logger = logging.getLogger("gramian")
@@ -32,7 +35,7 @@ class OperatorRecord:
     Attributes
     ----------
     name : str
-        "dense", "linear" or "streamed".
+        "dense", "linear" or "streamed"; for pairs "dual", "primal" or "streamed".
     reason : str
         Why it was chosen, in words.
     n_samples : int
@@ -68,6 +71,7 @@ def choose_operator(
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
     name : {"auto", "dense", "linear", "streamed"}, default="auto"
+        For pairs {"auto", "dual", "primal"}.
     copies : int, default=1
         How many such operators there will be; they share the budget.
     distances : SquaredDistances, default=None
@@ -87,6 +91,9 @@ def choose_operator(
     >>> record.name, record.reason
     ('dense', '5 x 5 values take 200 B, within working_memory = 1024 MiB')
     """
+    if isinstance(kernel, PairwiseKernel):
+        pairs = PairGram(kernel, X, form=name)
+        return pairs, _recorded(pairs, pairs.form, pairs.reason)
     if name not in OPERATORS:
         raise ValueError(
             f"operator must be one of {', '.join(map(repr, OPERATORS))}; got {name!r}."
@@ -101,9 +108,13 @@ def choose_operator(
         operator = Dense(kernel, X, distances)
     else:
         operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
-    record = OperatorRecord(chosen, reason, int(X.shape[0]), operator.nbytes)
+    return operator, _recorded(operator, chosen, reason)
+
+
+def _recorded(operator: InputOperator, name: str, reason: str) -> OperatorRecord:
+    record = OperatorRecord(name, reason, operator.shape[0], operator.nbytes)
     logger.info("operator %s: %s", record.name, record.reason)
-    return operator, record
+    return record
 
 
 def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperator:
@@ -117,6 +128,8 @@ def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperato
     >>> cross_operator(Linear(), np.array([[3.0]]), np.array([[1.0], [2.0]])) @ np.ones((2, 1))
     array([[9.]])
     """
+    if isinstance(kernel, PairwiseKernel):
+        return PairGram(kernel, X_new, X_train)
     linear = linear_variance(kernel) is not None
     return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
 

@@ -73,6 +73,8 @@ class Route:
         Whether the phase touches observed cells only, or multiplies whole blocks by BLAS.
     reason : str
         The estimates behind the choice.
+    cost : float
+        Estimated nanoseconds on one core; nan if the route was asked for.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Route:
     phase_one: str
     phase_two: str
     reason: str = "asked for"
+    cost: float = float("nan")
 
 
 def best_route(shape: Shape, itemsize: int) -> Route:
@@ -114,7 +117,8 @@ def best_route(shape: Shape, itemsize: int) -> Route:
         f"{first} first, {one} then {two}: {costs[first, one, two] * 1e-6:.3g} ms"
         for first, one, two in ranked[:3]
     )
-    return Route(*ranked[0], reason=f"estimated on one core: {estimates}")
+    reason = f"estimated on one core: {estimates}"
+    return Route(*ranked[0], reason=reason, cost=costs[ranked[0]])
 
 
 def _phase_one(s: Shape, how: str, itemsize: int) -> float:

@@ -1,0 +1,303 @@
+"""The Gram operator of pairs: a pairwise kernel as a sum of sampled Kronecker products.
+
+Objects that occur in no pair are left out, repeated pairs are merged, and cells are sorted once; other parameters of
+the kernels only make new matrices of objects. Three forms:
+
+- dual: matrices of the objects are stored and multiplied by `SampledKronecker` (O(m² + q²) memory, none of n²);
+- primal: linear kernels through weights of products of features (`ThroughFeatures`), where that is cheaper;
+- streamed: a side whose matrix does not fit ``working_memory`` is multiplied without storing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn
+
+from gramian._arrays import Array, row_blocks
+from gramian.kernels import Kernel
+from gramian.kernels.pairwise import PairwiseKernel, Places, Term, same_objects
+from gramian.operators.base import InputOperator
+from gramian.operators.cells import Cells
+from gramian.operators.dense import Dense
+from gramian.operators.linear import LinearFeatures, linear_variance
+from gramian.operators.pair_terms import OneSided, ThroughFeatures, ThroughOperators, selection
+from gramian.operators.sampled_kronecker import SampledKronecker
+from gramian.operators.streamed import Streamed
+from gramian.operators.tiles import TILE_BYTES
+from gramian.pairs import Pairs
+
+__all__ = ["PairGram"]
+
+FORMS = ("auto", "dual", "primal")
+
+
+class PairGram(InputOperator):
+    """The matrix ``k(X, Z)`` of a pairwise kernel, never formed.
+
+    Parameters
+    ----------
+    kernel : PairwiseKernel
+    X : Pairs
+    Z : Pairs, default=None
+        None means X itself.
+    form : {"auto", "dual", "primal"}, default="auto"
+        "primal" is for linear kernels of both objects; "auto" takes it where its estimated cost is less.
+
+    Attributes
+    ----------
+    form : {"dual", "primal", "streamed"}
+        What was chosen.
+    reason : str
+        Why, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Pairs
+    >>> from gramian.kernels.pairwise import Kronecker
+    >>> from gramian.operators import PairGram
+    >>> pairs = Pairs([[1.0], [2.0]], [[3.0]], [0, 1], [0, 0])
+    >>> PairGram(Kronecker("linear", "linear"), pairs) @ np.ones((2, 1))
+    array([[27.],
+           [54.]])
+    """
+
+    def __init__(
+        self, kernel: PairwiseKernel, X: Pairs, Z: Pairs | None = None, form: str = "auto"
+    ):
+        if form not in FORMS:
+            raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}; got {form!r}.")
+        self.asked = form
+        self.pairs = X
+        self.others = Z
+        arranged = kernel.arranged(X)
+        self._new, left, right = arranged.compact()
+        used = (left, right)
+        self._old = self._new
+        if Z is not None:
+            self._old, *used = kernel.arranged(Z).compact()
+        self._used = tuple(used)
+        self._cells = [self._placed(kernel, term) for term in kernel.terms]
+        self.shape = (len(X), len(self._old))
+        self.dtype = X.dtype
+        self._build(kernel)
+
+    # --- assemble ---------------------------------------------------------------------------
+
+    def _placed(self, kernel: PairwiseKernel, term: Term) -> tuple[Any, Any]:
+        """Targets and sources of a term: cells, or selections of objects where a factor is ones."""
+        new, old = self._new, self._old
+        if "ones" in (term.left, term.right):
+            side = 0 if term.right == "ones" else 1
+            sizes = [(pairs.n_left, pairs.n_right)[side] for pairs in (new, old)]
+            parts = [
+                [((pairs.left_index, pairs.right_index)[place[side]], place[2]) for place in places]
+                for pairs, places in ((new, term.reads), (old, term.sources))
+            ]
+            return selection(parts[0], sizes[0]), selection(parts[1], sizes[1]).T.tocsr()
+        if "identity" in (term.left, term.right):
+            return self._matched(0 if term.left == "identity" else 1)
+        targets = _cells(new, term.reads)
+        if new is old and term.reads == term.sources:
+            return targets, targets
+        return targets, _cells(old, term.sources)
+
+    def _matched(self, side: int) -> tuple[Cells, Cells]:
+        """Cells with the objects of one side numbered as in training; unknown ones have an empty row or column."""
+        new, old = self._new, self._old
+        number = same_objects(new, old, side)
+        size = (old.n_left, old.n_right)[side]
+        number = np.where(number < 0, size, number)
+        rows, columns = new.left_index, new.right_index
+        if side == 0:
+            targets = Cells.of(number[rows], columns, (size + 1, new.n_right))
+            sources = Cells.of(old.left_index, old.right_index, (size + 1, old.n_right))
+        else:
+            targets = Cells.of(rows, number[columns], (new.n_left, size + 1))
+            sources = Cells.of(old.left_index, old.right_index, (old.n_left, size + 1))
+        return targets, sources
+
+    def _build(self, kernel: PairwiseKernel) -> None:
+        self.kernel = kernel
+        self._matrices: tuple[Any, Any] = (None, None)
+        primal = self._primal() if self.asked != "dual" else None
+        if self.asked == "primal" and primal is None:
+            raise ValueError(
+                "The primal form needs a Kronecker kernel with linear kernels of features on both sides, got "
+                f"{kernel!r}. Use form='dual'."
+            )
+        if self.asked == "primal":
+            self.form, self.reason, self._terms = "primal", "asked for", [(1.0, primal)]
+            return
+        if not self._fits():
+            self.form, self._terms = "streamed", [(1.0, self._streamed())]
+            self.reason = "the matrices of the objects are larger than working_memory"
+            return
+        if primal is not None and self._dual_cost() > primal.cost:
+            self.form, self._terms = "primal", [(1.0, primal)]
+            self.reason = "fewer operations through products of features than through objects"
+            return
+        self.form = "dual"
+        self._matrices = kernel.matrices(self._new, self._old, self._used)
+        self._terms = [
+            (term.coefficient, self._term(term, *cells))
+            for term, cells in zip(kernel.terms, self._cells, strict=True)
+        ]
+        self.reason = "; ".join(
+            op.route_.reason for _, op in self._terms if isinstance(op, SampledKronecker)
+        )
+
+    def _term(self, term: Term, targets: Any, sources: Any) -> Any:
+        names = (term.left, term.right)
+        A, B = (_factor(n, matrix) for n, matrix in zip(names, self._matrices, strict=True))
+        if "ones" in (term.left, term.right):
+            return OneSided(B if A is None else A, targets, sources)
+        return SampledKronecker.from_cells(A, B, targets, sources)
+
+    def _primal(self) -> ThroughFeatures | None:
+        """The form through features, if there is one."""
+        left, right = self.kernel.bases()
+        scales = linear_variance(left), linear_variance(right)
+        if [(t.left, t.right) for t in self.kernel.terms] != [("kernel", "kernel")]:
+            return None
+        if scales[0] is None or scales[1] is None:
+            return None
+        tables = [
+            _dense(t) for t in (self._new.left, self._new.right, self._old.left, self._old.right)
+        ]
+        tables[2] = tables[2] * tables[2].dtype.type(scales[0] * scales[1])
+        return ThroughFeatures(*tables, *self._cells[0])
+
+    def _dual_cost(self) -> float:
+        """Estimated cost of the dual form, without its matrices."""
+        empty = [np.empty(size, self.dtype) for size in self._sizes()]
+        return SampledKronecker.from_cells(*empty, *self._cells[0]).route_.cost
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        new, old = self._new, self._old
+        return [(new.n_left, old.n_left), (new.n_right, old.n_right)]
+
+    def _fits(self) -> bool:
+        budget = float(sklearn.get_config()["working_memory"]) * 2**20
+        need = sum(a * b for a, b in self._sizes()) * self.dtype.itemsize
+        kronecker = [(t.left, t.right) for t in self.kernel.terms] == [("kernel", "kernel")]
+        return need <= budget or not kronecker or self.kernel.is_precomputed
+
+    def _streamed(self) -> ThroughOperators:
+        left, right = self.kernel.bases()
+        square = self.others is None
+        sides = (
+            _streamed_side(left, self._new.left, self._old.left, square),
+            _streamed_side(right, self._new.right, self._old.right, square),
+        )
+        return ThroughOperators(*sides, *self._cells[0])
+
+    # --- the operator -----------------------------------------------------------------------
+
+    def _matmul(self, B: Array) -> Array:
+        return _summed(coefficient * (op @ B) for coefficient, op in self._terms)
+
+    def accurate(self, B: Array) -> Array:
+        if self.dtype == np.float64:
+            return self @ B
+        return self._flattened(self._accurate, B, np.float64)
+
+    def _accurate(self, B: Array) -> Array:
+        return _summed(coefficient * op.accurate(B) for coefficient, op in self._terms)
+
+    def _tiles(self) -> Iterator[Array]:
+        others = self.pairs if self.others is None else self.others
+        for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
+            yield self.kernel(self.pairs[rows], others)
+
+    def to_dense(self) -> Array:
+        return self.kernel(self.pairs, self.others)
+
+    def _diagonal(self) -> Array:
+        return self.kernel.diag(self.pairs)
+
+    def cross(self, X_new: Any) -> PairGram:
+        return PairGram(self.kernel, X_new, self.pairs, self.asked)
+
+    @property
+    def route_(self) -> Any:
+        """Route of the first vec trick; None if there is none."""
+        for _, op in self._terms:
+            if isinstance(op, SampledKronecker):
+                return op.route_
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(op.nbytes for _, op in self._terms)
+
+    # --- parameters -------------------------------------------------------------------------
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        if not self.theta.size:
+            return np.empty(0)
+        E, F = (np.asarray(part, np.float64).reshape(part.shape[0], -1) for part in (E, F))
+        if self.form == "primal":  # every parameter of a linear kernel is a factor
+            return np.full(self.theta.size, float(np.sum(E * self._accurate(F))))
+        if self.form == "streamed":
+            return self.kernel.joined(*self._terms[0][1].kernel_gradients(E, F))
+        totals = [np.zeros(matrix.shape) for matrix in self._matrices]
+        for term, (coefficient, op) in zip(self.kernel.terms, self._terms, strict=True):
+            gradients = op.factor_gradients(E, F)
+            if term.left == "ones":
+                gradients = gradients[::-1]
+            for side, name in enumerate((term.left, term.right)):
+                if name == "square":
+                    totals[side] += 2 * coefficient * self._matrices[side] * gradients[side]
+                elif name == "kernel":
+                    totals[side] += coefficient * gradients[side]
+        return self.kernel.base_vjp(self._new, self._old, *totals)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> PairGram:
+        if not self.theta.size:
+            return self
+        other = object.__new__(PairGram)
+        other.__dict__.update(self.__dict__)
+        other._build(self.kernel.clone_with_theta(theta))
+        return other
+
+
+def _cells(pairs: Pairs, places: Places) -> Cells:
+    ends = (pairs.left_index, pairs.right_index)
+    parts = [(ends[row], ends[column], weight) for row, column, weight in places]
+    return Cells.combined(parts, (pairs.n_left, pairs.n_right))
+
+
+def _factor(name: str, matrix: np.ndarray) -> np.ndarray | None:
+    """A factor of a term; None for ones and for the identity."""
+    if name == "kernel":
+        return matrix
+    return matrix * matrix if name == "square" else None
+
+
+def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOperator:
+    """The operator of one side: stored if it is small, else through features or streamed."""
+    budget = float(sklearn.get_config()["working_memory"]) * 2**20 / 2
+    if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= budget:
+        return Dense(kernel, old)
+    operator = LinearFeatures if linear_variance(kernel) is not None else Streamed
+    return operator(kernel, old) if square else operator(kernel, new, old)
+
+
+def _dense(table: Any) -> np.ndarray:
+    return table.toarray() if sp.issparse(table) else np.ascontiguousarray(table)
+
+
+def _summed(parts: Iterator[np.ndarray]) -> np.ndarray:
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
