@@ -31,19 +31,17 @@ vector.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.linalg import eigvalsh_tridiagonal
 
-from gramian._arrays import Array, asarray_like, column, device_of, itemsize, namespace, to_numpy
-from gramian._fused import add_scaled, inner
+from gramian._arrays import Array, asarray_like, column, itemsize, namespace, to_numpy
+from gramian._fused import inner
 from gramian.losses import Squared
 from gramian.operators import Masked
+from gramian.solvers.lanczos import Process
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-PATIENCE = 200
+PATIENCE = 3  # refinements that do not halve the gap, after which rounding errors are to blame
 # A Ritz value below minus this, relative to the largest, is no rounding error of a float32 or float64 operator.
 ROUNDING = {4: 1e-5, 8: 1e-10}
 
@@ -97,48 +95,37 @@ def minres(
             "Use solver='newton' or solver='kernel_cg' for other losses."
         )
     xp = namespace(problem.targets)
-    recorder = _Recorder(problem, tol, max_iter, callback, PATIENCE)
+    recorder = _Recorder(problem, tol, max_iter, callback)
     system = _System(problem, recorder)
     b = system.unscaled(problem.start(start))
-    r, U = xp.zeros_like(b) + system.c, xp.zeros_like(b)
-    shared = system.shares_products
     if bool(xp.any(b != 0)):
-        (r, U), shared = system.residual(b), False
-    process = _Process(system, r[:, :, :1] if shared else r)
+        process, U = system.process(b)
+    else:
+        U = xp.zeros_like(b)
+        process = Process(problem, system, b, U + system.c, shared=system.shares_products)
     fresh = moved = True
     while True:
         process.multiply()
-        objective = system.objective(b, r, process.norm)
-        gap = recorder.judge(process, objective)
+        objective, gap = recorder.judge(process)
         done = recorder.converged(objective, gap)
-        finished = bool(xp.all(done))
-        if not finished or fresh:
-            if fresh:
-                recorder.renew(gap)
-            A = system.scaled(b)
-            seen = xp.asarray(A, copy=True) if callback is not None else A  # b is updated in place
-            status = recorder.verdict(seen, objective, gap, moved=moved)
-            if status is not None and fresh:
-                return recorder.solution(A, U, objective, gap, status)
-            if status is not None:
-                return _verified(recorder, system, b, status)
-            b, r, moved = process.step(b, r, ~done)
-            fresh = False
-        else:
-            r, U = system.residual(b)
-            process, fresh = _Process(system, r), True
-
-
-def _verified(recorder: _Recorder, system: _System, b: Array, status: str) -> Solution:
-    """The solution with a certificate from ``U = 𝒦A`` itself."""
-    r, U = system.residual(b)
-    process = _Process(system, r)
-    process.multiply()
-    objective = system.objective(b, r, process.norm)
-    gap = recorder.judge(process, objective)
-    if bool(namespace(gap).all(recorder.converged(objective, gap))):
-        status = "converged"
-    return recorder.solution(system.scaled(b), U, objective, gap, status)
+        if bool(xp.all(done)) and not fresh:
+            (process, U), fresh = system.process(process.b), True
+            continue
+        if fresh:
+            moved = recorder.progress(gap)
+        A = U  # only callbacks look at it, and b is updated in place
+        if callback is not None:
+            A = xp.asarray(system.scaled(process.b), copy=True)
+        status = recorder.verdict(A, objective, gap, moved=moved)
+        if status is not None:
+            if not fresh:
+                process, U = system.process(process.b)
+                process.multiply()
+                objective, gap = recorder.judge(process)
+                if bool(xp.all(recorder.converged(objective, gap))):
+                    status = "converged"
+            return recorder.solution(system.scaled(process.b), U, objective, gap, status)
+        moved, fresh = process.step(~done), False
 
 
 class _System:
@@ -182,147 +169,46 @@ class _System:
         """M v."""
         return self.scaled(self.recorder.product(self.scaled(v)))
 
-    def residual(self, b: Array) -> tuple[Array, Array]:
-        """r and U = 𝒦A, computed afresh."""
+    def process(self, b: Array) -> tuple[Process, Array]:
+        """A process from b with its true residual, and U = 𝒦A."""
         U = self.recorder.accurate_product(self.scaled(b))
         r = self.c - self.scaled(U) - self.problem.spread(self.problem.strength) * b
-        return r, U
-
-    def objective(self, b: Array, r: Array, norm: Array) -> Array:
-        """P from ``‖r‖`` and ``⟨b, r + c⟩``."""
-        return 0.5 * norm**2 + 0.5 * self.problem.strength * (inner(b, r) + inner(b, self.c))
-
-
-class _Process:
-    """A Lanczos process from given residuals, with the rotations of MINRES for each column of the problem.
-
-    Scalars of the Lanczos process (α, β) have shape (m,), those of the rotations (q,), where m is q or 1.
-
-    Parameters
-    ----------
-    system : _System
-    r : array of shape (n, C, m)
-        Residuals to start from. With m = 1 all columns share them and the products.
-    """
-
-    def __init__(self, system: _System, r: Array):
-        xp = namespace(r)
-        self.system = system
-        problem = system.problem
-        norm = xp.sqrt(inner(r, r))
-        self.v = r * problem.spread(_ratio(xp.ones_like(norm), norm))
-        self.v_old = xp.zeros_like(r)
-        self.p = self.v  # M v − β v_old, once multiplied
-        self.alpha = self.beta = xp.zeros_like(norm)
-        self.alphas: list[np.ndarray] = []
-        self.betas: list[np.ndarray] = []
-        self.size = xp.zeros_like(norm)  # ‖M‖ as far as it was seen
-        zeros = xp.zeros_like(problem.strength)
-        d = xp.zeros(problem.shape, dtype=r.dtype, device=device_of(r))
-        self.d, self.d_old = d, xp.zeros_like(d)
-        self.active = zeros == 0
-        self.norm = zeros + norm  # ‖r‖ of each column
-        self.cosine, self.sine = zeros - 1, zeros
-        self.delta, self.epsilon = zeros, zeros
-        self.quotient, self.last = zeros, zeros + 1  # ⟨z, M z⟩ but for its last term, last × α
-
-    def multiply(self) -> None:
-        """The product with M for the next step, which also gives ⟨z, M z⟩ of this one."""
-        spread = self.system.problem.spread
-        self.p = add_scaled(self.system.product(self.v), spread(-self.beta), self.v_old)
-        self.alpha = inner(self.v, self.p)
-        self.alphas.append(to_numpy(self.alpha))
-        self.quotient = self.quotient + self.last * self.alpha
-        xp = namespace(self.v)
-        self.size = xp.maximum(self.size, xp.sqrt(self.beta**2 + self.alpha**2))
-
-    def step(self, b: Array, r: Array, active: Array) -> tuple[Array, Array, bool]:
-        """Update b and r of the active columns, which may be in place; and whether anything moved."""
-        xp = namespace(b)
-        problem = self.system.problem
-        spread, one = problem.spread, xp.ones_like(problem.strength)
-        p = add_scaled(self.p, spread(-self.alpha), self.v)
-        beta = xp.sqrt(inner(p, p))
-        # what is left of an exhausted Krylov space is rounding, and no direction
-        beta = xp.where(beta > xp.finfo(p.dtype).eps * self.size, beta, xp.zeros_like(beta))
-        self.size = xp.maximum(self.size, xp.sqrt(self.alpha**2 + beta**2))
-        v_new = p * spread(_ratio(xp.ones_like(beta), beta))
-        self.betas.append(to_numpy(beta))
-
-        # the rotation that takes β out of the tridiagonal matrix of M + λI
-        diagonal = self.alpha + problem.strength
-        below = self.cosine * self.delta + self.sine * diagonal
-        corner = self.sine * self.delta - self.cosine * diagonal
-        two_below = self.epsilon
-        pivot = xp.sqrt(corner**2 + beta**2)
-        cosine, sine = _ratio(corner, pivot), _ratio(beta + 0 * one, pivot)
-        self.epsilon, self.delta = self.sine * beta, -self.cosine * beta
-        step = xp.where(active, cosine * self.norm, 0 * one)
-        norm = sine * self.norm
-        quotient = sine**2 * self.quotient + 2 * sine * cosine * self.cosine * beta
-
-        d_new = self.d_old * spread(-two_below) + self.v
-        d_new = add_scaled(d_new, spread(-below), self.d) * spread(_ratio(one, pivot))
-        b = add_scaled(b, spread(step), d_new)
-        kept, added = xp.where(active, sine**2, one), xp.where(active, -cosine * norm, 0 * one)
-        r = r * spread(kept) + spread(added) * v_new
-
-        self.d, self.d_old, self.v, self.v_old, self.beta = d_new, self.d, v_new, self.v, beta
-        self.cosine, self.sine, self.active = cosine, sine, active
-        self.norm = xp.where(active, norm, self.norm)
-        self.quotient = xp.where(active, quotient, self.quotient)
-        self.last = xp.where(active, cosine**2, 0 * one)
-        return b, r, bool(xp.any(step != 0))
-
-    def lowest(self, k: Any) -> float:
-        """The smallest Ritz value of M that column k has seen."""
-        k = min(k, len(self.alphas[0]) - 1)
-        alphas = np.array([alpha[k] for alpha in self.alphas])
-        if len(alphas) == 1:
-            return float(alphas[0])
-        betas = np.array([beta[k] for beta in self.betas])
-        return float(eigvalsh_tridiagonal(alphas, betas, select="i", select_range=(0, 0))[0])
+        return Process(self.problem, self, b, r, shared=False), U
 
 
 class _Recorder(Recorder):
     """Judges columns with an indefinite M by their residuals."""
 
-    def __init__(
-        self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)
+    def __init__(self, problem: Problem, tol: float, max_iter: int, callback: Callback | None):
+        # residuals may rest for hundreds of iterations before they fall: that is no sign of rounding
+        super().__init__(problem, tol, max_iter, callback, patience=max_iter + 1)
         self.indefinite = self.small = problem.strength < 0
-        self.best_fresh = float("inf")
+        self.best_fresh, self.refuted = float("inf"), 0
 
-    def renew(self, gap: Array) -> None:
-        """Measure progress from a true gap, if that has fallen, and not from what recurrences promised before."""
+    def progress(self, gap: Array) -> bool:
+        """Whether true gaps still fall; what recurrences promise in between always does."""
         total = float(to_numpy(gap).sum())
-        if total < 0.5 * self.best_fresh:
-            self.best_fresh, self.best_gap = total, float("inf")
+        self.refuted = 0 if total < 0.5 * self.best_fresh else self.refuted + 1
+        self.best_fresh = min(total, self.best_fresh)
+        return self.refuted < PATIENCE
 
-    def judge(self, process: _Process, objective: Array) -> Array:
-        """Gap of each column. Notes which have a small residual, and which an indefinite M."""
-        xp = namespace(objective)
+    def judge(self, process: Process) -> tuple[Array, Array]:
+        """Objective and gap of each column. Notes which have a small residual, and which an indefinite M."""
+        squared_norm = process.norm**2
+        objective = 0.5 * squared_norm + 0.5 * self.problem.strength * process.overlap
+        gap = self.problem.gap(squared_norm * process.quotient)
+        size = namespace(gap).zeros_like(gap) + process.size
         self.small = process.norm <= self.tol**0.5 * process.system.norm_c
-        gap = self.problem.gap(process.norm**2 * process.quotient)
-        size = process.size + 0 * gap
-        # definiteness matters, and is looked at, when one of the two rules is satisfied
-        asked = (self.small | super().converged(objective, gap)) & process.active
+        # definiteness matters, and is looked at, when one of the two rules is satisfied or the gap is none
+        asked = self.small | super().converged(objective, gap) | (process.quotient < 0)
         found = to_numpy(self.indefinite).copy()
+        columns = np.flatnonzero(to_numpy(asked & process.active) & ~found)
         rounding = ROUNDING[itemsize(self.problem.operator)]
-        for k in np.flatnonzero(to_numpy(asked) & ~found):
-            found[k] = process.lowest(k) < -rounding * float(size[k])
+        found[columns] = process.lowest(columns) < -rounding * to_numpy(size)[columns]
         self.indefinite = asarray_like(found, self.indefinite)
-        return xp.where(self.indefinite, self.problem.gap(process.norm**2 * size), gap)
+        estimate = self.problem.gap(squared_norm * size)
+        return objective, namespace(gap).where(self.indefinite, estimate, gap)
 
     def converged(self, objective: Array, gap: Array) -> Array:
         certified = super().converged(objective, gap)
         return namespace(gap).where(self.indefinite, self.small, certified)
-
-
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Numerator / denominator, zero where the denominator is."""
-    xp = namespace(numerator)
-    there = denominator != 0
-    safe = xp.where(there, denominator, xp.ones_like(denominator))
-    return xp.where(there, numerator / safe, xp.zeros_like(numerator))
