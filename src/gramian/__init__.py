@@ -2,6 +2,12 @@
 
 from gramian.classification import KernelLogisticRegression, KernelSVC
 from gramian.pairs import Pairs
+from gramian.pairwise import (
+    PairwiseLogisticRegression,
+    PairwiseRanker,
+    PairwiseRidge,
+    PairwiseSVC,
+)
 from gramian.regression import KernelRidge
 from gramian.selection.pair_folds import PairKFold
 
@@ -13,5 +19,9 @@ __all__ = [
     "KernelSVC",
     "PairKFold",
     "Pairs",
+    "PairwiseLogisticRegression",
+    "PairwiseRanker",
+    "PairwiseRidge",
+    "PairwiseSVC",
     "__version__",
 ]

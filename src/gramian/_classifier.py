@@ -22,8 +22,8 @@ from gramian._arrays import (
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._prior import assemble_prior
 from gramian._validation import check_sample_weight
-from gramian.kernels import Kernel, as_kernel
-from gramian.losses import Loss
+from gramian.kernels import Kernel
+from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
@@ -85,20 +85,30 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         with all_or_nothing(self):
-            self._check_parameters()
-            X, y = self._validated(X, self._flattened(y))
-            check_classification_targets(y)
-            labels, codes = _unique(y) if is_numpy(y) else namespace(y).unique_inverse(y)
-            if labels.shape[0] < 2 and not self._knows_classes():
-                raise ValueError(
-                    f"y must hold at least two classes, got one class: {to_numpy(labels).item()!r}."
-                )
-            indicator = _indicator(in_float64(codes, X), int(labels.shape[0]))
-            weights = check_sample_weight(sample_weight, indicator)
-            kernel = as_kernel(self.kernel).resolve(X, weights)
-            weights = self._with_class_weight(weights, to_numpy(labels), to_numpy(codes), indicator)
-            self._fit_classes(kernel, X, y, labels, indicator, weights)
+            self._fit(X, y, sample_weight)
         return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Any = None) -> None:
+        self._check_parameters()
+        X, y = self._validated(X, self._flattened(y))
+        check_classification_targets(y)
+        labels, codes = _unique(y) if is_numpy(y) else namespace(y).unique_inverse(y)
+        if labels.shape[0] < 2 and not self._knows_classes():
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {to_numpy(labels).item()!r}."
+            )
+        indicator = _indicator(in_float64(codes, self._values_of(X)), int(labels.shape[0]))
+        weights = check_sample_weight(sample_weight, indicator)
+        kernel = self._kernel_asked_for().resolve(X, weights)
+        weights = self._with_class_weight(weights, to_numpy(labels), to_numpy(codes), indicator)
+        held_out = {}
+        if validation is not None:
+            held_out["validation"] = self._validation(*validation, to_numpy(labels))
+        self._fit_classes(kernel, X, y, labels, indicator, weights, **held_out)
+
+    def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Any:
+        """Examples for early stopping; only estimators for pairs take them."""
+        raise NotImplementedError
 
     def _knows_classes(self) -> bool:
         """Whether the classes are known without y."""
@@ -116,13 +126,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         labels: Array,
         indicator: Array,
         weights: Array | None,
+        **options: Any,
     ) -> None:
-        """Fit to the n × C indicator of the labels."""
+        """Fit to the n × C indicator of the labels; ``options`` go to `_solve`."""
         loss, targets = self._loss_and_targets(indicator)
         n_outputs = targets.shape[1] if targets.ndim == 2 else targets.shape[1] * targets.shape[2]
         functions = to_numpy(labels).tolist()[-n_outputs:]  # the second class if there are two
         prior = assemble_prior(kernel, self.share, functions)
-        self._solve(prior, X, y, targets, loss, weights, classes_=labels)
+        self._solve(prior, X, y, targets, loss, weights, classes_=labels, **options)
 
     def _with_class_weight(
         self, weights: Array | None, classes: np.ndarray, codes: np.ndarray, like: Array
@@ -178,6 +189,59 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if is_numpy(codes) or classes.dtype.kind in "OUST":  # text has no other library to live in
             return classes[to_numpy(codes)]
         return xp.take(xp.asarray(classes, device=device_of(codes)), codes)
+
+
+class LogisticClassifier(KernelClassifier):
+    """Softmax over all classes, or one logistic function for two: probabilities."""
+
+    _cv_attribute = "cv_log_loss_"
+
+    def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
+        if indicator.shape[1] == 2:
+            return Logistic(), indicator[:, 1:]
+        return Softmax(), indicator
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of the class probabilities, shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        U = self._both_classes(self._latent(X, "predict_log_proba"))
+        return U - log_sum_exp(U)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return softmax(self._both_classes(self._latent(X, "predict_proba")))
+
+    def _both_classes(self, U: Array) -> Array:
+        xp = namespace(U)
+        return xp.concat([xp.zeros_like(U), U], axis=1) if U.shape[1] == 1 else U
+
+
+class HingeClassifier(KernelClassifier):
+    """Squared hinge, each class against the rest."""
+
+    def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
+        signs = 2 * indicator - 1
+        columns = signs[:, 1:] if indicator.shape[1] == 2 else signs
+        return SquaredHinge(), columns[:, None, :]
 
 
 def _unique(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import solvers
 from gramian._arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._early_stopping import Validation, Watch
 from gramian._learning import Data, check_search, learn_prior, outputs_first
 from gramian._prior import Prior
 from gramian._validation import check_choice, check_flag, check_gram, check_number, naming_text
@@ -79,7 +80,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = _is_precomputed(self.kernel)
+        precomputed = self._takes_gram_matrix()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = precomputed
         tags.array_api_support = not precomputed and self.solver != "exact"
@@ -118,7 +119,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     # --- validate ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        as_kernel(self.kernel)
+        self._kernel_asked_for()
         if isinstance(self.optimize, CrossValidationSearch):
             check_search(self.optimize)
         elif self.optimize is not None and not _is_text(self.optimize, "cv"):
@@ -127,12 +128,27 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             )
         check_number("regularization", self.regularization, strict=True)
         check_number("intercept_variance", self.intercept_variance)
-        check_choice("operator", self.operator, OPERATORS)
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        check_choice("operator", self.operator, self._operators)
+        check_choice("solver", self.solver, ("auto", *self._solvers))
         check_number("tol", self.tol)
         if self.max_iter is not None:
             check_number("max_iter", self.max_iter, low=1, whole=True)
         check_flag("warm_start", self.warm_start)
+
+    _operators = OPERATORS
+    _solvers: dict[str, Callable[..., Solution]] = SOLVERS
+
+    def _kernel_asked_for(self) -> Kernel:
+        """The kernel as the parameters say, before it has seen data."""
+        return as_kernel(self.kernel)
+
+    def _values_of(self, X: Any) -> Array:
+        """An array of the library, device and dtype of X."""
+        return X
+
+    def _takes_gram_matrix(self) -> bool:
+        """Whether X is a Gram matrix rather than features."""
+        return _is_precomputed(self.kernel)
 
     def _validated(self, X: Any, y: Any, **kwargs: Any) -> tuple[Array, Array]:
         """X as float features (dense or CSR) and y, checked by scikit-learn."""
@@ -146,7 +162,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 accept_large_sparse=True,
                 **kwargs,
             )
-        if _is_precomputed(self.kernel):
+        if self._takes_gram_matrix():
             check_gram(X)
         return X, y
 
@@ -181,12 +197,13 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         *,
         solve: Callable[..., Solution] | None = None,
         judged: Array | None = None,
+        validation: Validation | None = None,
         **state: Any,
     ) -> None:
         """Learn what is to be learned, solve for the targets (n, C, q) and store the fitted model.
 
-        ``solve`` replaces the chosen solver, ``judged`` marks the examples that hyperparameters are learned from, and
-        ``state`` is what else to store.
+        ``solve`` replaces the chosen solver, ``judged`` marks the examples that hyperparameters are learned from,
+        ``validation`` stops early, and ``state`` is what else to store.
         """
         root = self._init_callback_context(max_subtasks=None if self.optimize is None else 2)
         root.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -221,14 +238,18 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         )
         if not prior.is_shared:  # one kernel for each output: outputs are no longer alike
             targets = outputs_first(targets)
-        problem = Problem(operator, loss, targets, self.regularization, weights)
-        solve = solve or SOLVERS[self._solver_name(record, targets)]
-        limit = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        problem = Problem(operator, loss, targets, self._strengths(), weights)
+        solve = solve or self._solvers[self._solver_name(problem, record, validation is not None)]
         fitted = {"X_fit_": X, "_prior": prior, "operator_": record, **state}
+
+        watch = None
+        if validation is not None:
+            cross = prior.cross(validation.X, X)
+            watch = Watch(validation, cross, self.intercept_variance)
 
         def report(progress: Progress) -> bool:
             task = context.subcontext(task_name="iteration")
-            return task.call_on_fit_task_end(
+            stop = task.call_on_fit_task_end(
                 estimator=self,
                 X=X,
                 y=y,
@@ -236,18 +257,22 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                     fitted | self._coefficients(progress.coefficients, X)
                 ),
             )
+            return bool(watch is not None and watch(progress)) or stop
 
         if start is None:
             start = self._start(problem)
         else:
             start = namespace(start).reshape(start, problem.shape)
-        solution = solve(problem, start=start, tol=self.tol, callback=report, **limit)
+        solution = solve(problem, start=start, tol=self.tol, callback=report, **self._limits())
         if not np.isfinite(solution.gap):
             raise ValueError(
                 f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y or the kernel so that "
                 f"products fit {X.dtype}, or check regularization={self.regularization!r}."
             )
-        fitted |= self._coefficients(solution.coefficients, X)
+        coefficients = solution.coefficients
+        if watch is not None and watch.scores:
+            coefficients, fitted = watch.best, fitted | watch.result()
+        fitted |= self._coefficients(coefficients, X)
         for name in _OPTIONAL:
             self.__dict__.pop(name, None)
         for name, value in fitted.items():
@@ -260,7 +285,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     _cv_attribute = "cv_loss_"
 
-    def _solver_name(self, record: OperatorRecord, targets: Array) -> str:
+    def _strengths(self) -> Any:
+        """λ, or one for each of several independent columns."""
+        return self.regularization
+
+    def _limits(self) -> dict[str, int]:
+        """Limits of the solver other than its own."""
+        return {} if self.max_iter is None else {"max_iter": self.max_iter}
+
+    def _solver_name(self, problem: Problem, record: OperatorRecord, watched: bool) -> str:
+        """Which solver; ``watched`` says that iterations are to be scored."""
         return "newton" if self.solver == "auto" else self.solver
 
     def _start(self, problem: Problem) -> Array | None:
@@ -286,7 +320,13 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
 
 # Attributes that a fit may or may not set; those of an earlier fit must not stay.
-_OPTIONAL = ("cv_loss_", "cv_log_loss_", "optimization_path_")
+_OPTIONAL = (
+    "cv_loss_",
+    "cv_log_loss_",
+    "optimization_path_",
+    "validation_score_",
+    "best_iteration_",
+)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,7 @@ class TreeDecisions:
     classes_: Array
     taxonomy_: Taxonomy | None
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities."""
-        raise NotImplementedError
+    predict_proba: Callable[[Any], Array]
 
     def predict_node_proba(self, X: Any) -> Array:
         """Return the probability of every node of the hierarchy; a node's is the sum of its children's.

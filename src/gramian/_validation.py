@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -13,6 +14,7 @@ from array_api_compat import is_array_api_obj
 from scipy.linalg import LinAlgError, cholesky
 
 from gramian._arrays import Array, asarray_like, is_numpy, namespace, to_numpy
+from gramian.solvers.solution import level_of_caller
 
 
 def check_number(
@@ -115,3 +117,33 @@ def check_gram(K: Array) -> None:
             "X must be a positive semi-definite Gram matrix when kernel is precomputed; its smallest "
             f"eigenvalue is {lowest:.3g}. Clip the negative eigenvalues, or use its rows as features."
         ) from None
+
+
+def check_similarity(name: str, S: Any) -> None:
+    """Refuse precomputed similarities that are not square and symmetric; warn of indefinite ones."""
+    if S.shape[0] != S.shape[1]:
+        raise ValueError(
+            f"{name} must be the square matrix of similarities of the objects when their kernel is 'precomputed', got "
+            f"shape {tuple(S.shape)}."
+        )
+    matrix = S.toarray() if hasattr(S, "toarray") else np.asarray(S)
+    size = float(np.abs(matrix).max(initial=0.0))
+    asymmetry = float(np.abs(matrix - matrix.T).max(initial=0.0))
+    if asymmetry > 1e3 * np.finfo(matrix.dtype).eps * size:
+        raise ValueError(
+            f"{name} must be symmetric when its kernel is 'precomputed'; |S - S.T| reaches {asymmetry:.3g}. Pass "
+            "(S + S.T) / 2 if the two directions measure the same."
+        )
+    jitter = max(1e-8, 1e2 * np.finfo(matrix.dtype).eps) * len(matrix) * max(size, 1e-300)
+    try:
+        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
+    except LinAlgError:
+        spectrum = np.linalg.eigvalsh(matrix)
+        share = -spectrum[spectrum < 0].sum() / np.abs(spectrum).sum()
+        warnings.warn(
+            f"{name} is no kernel: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are {share:.1%} of "
+            "the spectrum. The objective has no minimum then; PairwiseRidge(solver='minres') still solves its linear "
+            "system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
+            UserWarning,
+            stacklevel=level_of_caller(),
+        )

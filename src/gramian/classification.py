@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from gramian._arrays import Array, asarray_like, namespace, to_numpy
-from gramian._classifier import KernelClassifier
+from gramian._arrays import Array, asarray_like, to_numpy
+from gramian._classifier import HingeClassifier, LogisticClassifier
 from gramian._prior import assemble_prior
 from gramian._tree_decisions import TreeDecisions
 from gramian.kernels import Kernel
 from gramian.labels import as_taxonomy
 from gramian.labels.builders import join_paths
-from gramian.losses import Logistic, Loss, Softmax, SquaredHinge, log_sum_exp, softmax
+from gramian.losses import Softmax
 from gramian.solvers import expectation_maximization
 
 __all__ = ["KernelLogisticRegression", "KernelSVC"]
 
 
-class KernelLogisticRegression(TreeDecisions, KernelClassifier):
+class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
     """Kernel logistic regression: joint softmax over all classes, with probabilities.
 
     Minimises ``Σ_i w_i loss(u(x_i), y_i) + (λ/2) Σ_c ‖f_c‖²`` over ``u_c = f_c + b_c`` with the
@@ -141,46 +140,6 @@ class KernelLogisticRegression(TreeDecisions, KernelClassifier):
         )
         self.hierarchy = hierarchy
 
-    _cv_attribute = "cv_log_loss_"
-
-    def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
-        if indicator.shape[1] == 2:
-            return Logistic(), indicator[:, 1:]
-        return Softmax(), indicator
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of the class probabilities, shape (n_samples, n_classes).
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        U = self._both_classes(self._latent(X, "predict_log_proba"))
-        return U - log_sum_exp(U)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n_samples, n_classes).
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return softmax(self._both_classes(self._latent(X, "predict_proba")))
-
-    def _both_classes(self, U: Array) -> Array:
-        xp = namespace(U)
-        return xp.concat([xp.zeros_like(U), U], axis=1) if U.shape[1] == 1 else U
-
     # --- hierarchy --------------------------------------------------------------------------
 
     def _knows_classes(self) -> bool:
@@ -199,14 +158,12 @@ class KernelLogisticRegression(TreeDecisions, KernelClassifier):
         labels: Array,
         indicator: Array,
         weights: Array | None,
+        **options: Any,
     ) -> None:
         if self.hierarchy is None:
-            loss, targets = self._loss_and_targets(indicator)
-            functions = to_numpy(labels).tolist()[
-                -targets.shape[1] :
-            ]  # the second class if there are two
-            prior = assemble_prior(kernel, self.share, functions)
-            self._solve(prior, X, y, targets, loss, weights, classes_=labels, taxonomy_=None)
+            super()._fit_classes(
+                kernel, X, y, labels, indicator, weights, taxonomy_=None, **options
+            )
             return
         taxonomy = as_taxonomy(self.hierarchy)
         if taxonomy.leaf_names.dtype == object:
@@ -238,7 +195,7 @@ class KernelLogisticRegression(TreeDecisions, KernelClassifier):
         self._solve(prior, X, y, targets, Softmax(), weights, solve=solve, judged=judged, **state)
 
 
-class KernelSVC(KernelClassifier):
+class KernelSVC(HingeClassifier):
     """Support vector classification with the squared hinge; one-vs-rest on one shared Gram operator.
 
     Minimises ``Σ_i w_i ½ max(0, 1 − y_i u(x_i))² + (λ/2) ‖f‖²`` over ``u = f + b`` for each class
@@ -312,8 +269,3 @@ class KernelSVC(KernelClassifier):
     >>> KernelSVC(kernel="rbf").fit(X, y).predict(X[:3])
     array([0, 0, 0])
     """
-
-    def _loss_and_targets(self, indicator: Array) -> tuple[Loss, Array]:
-        signs = 2 * indicator - 1
-        columns = signs[:, 1:] if indicator.shape[1] == 2 else signs
-        return SquaredHinge(), columns[:, None, :]

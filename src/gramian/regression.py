@@ -12,9 +12,9 @@ from gramian._arrays import Array, in_float64, is_numpy, namespace
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._prior import assemble_prior
 from gramian._validation import check_sample_weight, naming_text
-from gramian.kernels import as_kernel
-from gramian.losses import Squared
+from gramian.losses import Loss, Squared
 from gramian.operators import OperatorRecord
+from gramian.solvers import Problem
 
 __all__ = ["KernelRidge"]
 
@@ -107,17 +107,31 @@ class KernelRidge(RegressorMixin, KernelMachine):
         self
         """
         with all_or_nothing(self):
-            self._check_parameters()
-            X, y = self._validated(X, y, multi_output=True, y_numeric=True)
-            with naming_text(X):
-                targets = in_float64(y, X)
-            flat = targets.ndim == 1
-            targets = namespace(targets).reshape(targets, (targets.shape[0], 1, -1))
-            weights = check_sample_weight(sample_weight, targets)
-            kernel = as_kernel(self.kernel).resolve(X, weights)
-            prior = assemble_prior(kernel, "tied", range(int(targets.shape[2])))
-            self._solve(prior, X, y, targets, Squared(), weights, _single_output=flat)
+            self._fit(X, y, sample_weight)
         return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Any = None) -> None:
+        self._check_parameters()
+        X, y = self._validated(X, y, multi_output=True, y_numeric=True)
+        like = self._values_of(X)
+        with naming_text(like):
+            targets = in_float64(y, like)
+        flat = targets.ndim == 1
+        targets = namespace(targets).reshape(targets, (targets.shape[0], 1, -1))
+        weights = check_sample_weight(sample_weight, targets)
+        kernel = self._kernel_asked_for().resolve(X, weights)
+        prior = assemble_prior(kernel, "tied", range(int(targets.shape[2])))
+        loss = self._loss(X)
+        held_out = None if validation is None else self._validation(*validation)
+        state = {"_single_output": flat, "_weighted": weights is not None}
+        self._solve(prior, X, y, targets, loss, weights, validation=held_out, **state)
+
+    def _loss(self, X: Any) -> Loss:
+        return Squared()
+
+    def _validation(self, X: Any, y: Any) -> Any:
+        """Examples for early stopping; only estimators for pairs take them."""
+        raise NotImplementedError
 
     def predict(self, X: Any) -> Array:
         """Predict.
@@ -135,11 +149,11 @@ class KernelRidge(RegressorMixin, KernelMachine):
         U = self._latent(X, "predict")
         return U[:, 0] if self._single_output else U
 
-    def _solver_name(self, record: OperatorRecord, targets: Array) -> str:
+    def _solver_name(self, problem: Problem, record: OperatorRecord, watched: bool) -> str:
         if self.solver != "auto":
             return self.solver
         small = record.name == "dense" and record.n_samples <= EXACT_UP_TO
-        return "exact" if small and is_numpy(targets) else "kernel_cg"
+        return "exact" if small and is_numpy(problem.targets) else "kernel_cg"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,8 @@ With features x of the left and z of the right object,
     f(x, z) = Σ_t s_t(x) s'_t(z) sqrt(0.82 / 3) + 0.3 (m(x) + m'(z)),    t = 1, 2, 3,
 
 where s, s', m and m' are sines sin(a·x + p) with random unit vectors a and phases |p| < π/4, shifted and scaled
-to mean 0 and variance 1. (Nearer to its crest a sine has one long tail.) With Gaussian features a·x is standard normal, so that both are known:
+to mean 0 and variance 1. (Nearer to its crest a sine has one long tail.) With Gaussian features a·x is standard
+normal, so that both are known:
 
     E sin(a·x + p) = sin(p) e^(−1/2),    E sin²(a·x + p) = (1 − cos(2p) e^(−2)) / 2.
 

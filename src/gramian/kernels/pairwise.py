@@ -4,8 +4,8 @@ With K the matrix of the left kernel and T that of the right one, every kernel h
 
     Σ_r Σ_s w_r w_s A[o_r, o_s] B[o'_r, o'_s]
 
-where A and B are K or T, their squares, the identity or ones, and r and s run over a few ways to place the two ends of a
-pair on rows and columns. Such a term is one vec trick (`operators.SampledKronecker`), and none where a factor is
+where A and B are K or T, their squares, the identity or ones, and r and s run over a few ways to place the two ends of
+a pair on rows and columns. Such a term is one vec trick (`operators.SampledKronecker`), and none where a factor is
 ones; so metric learning needs one, not ten.
 
 =============  ===========================================  =================================================

@@ -3,8 +3,8 @@
 Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and multiply the loss of
 an example. Values are summed over examples and outputs, one for each trailing column, in float64.
 
-The curvature of every loss here is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its weight), or
-just D when outputs are not coupled. W is positive semi-definite.
+The curvature of a loss that is a sum over examples is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its
+weight), or just D when outputs are not coupled. W is positive semi-definite.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Loss(ABC):
     """Base class of losses: convex, differentiable in U and not negative (tolerances are relative)."""
 
     quadratic = False  # whether one exact Newton step minimises it
+    separable = True  # whether it is a sum over examples
 
     @abstractmethod
     def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:

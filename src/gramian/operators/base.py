@@ -59,6 +59,10 @@ class Operator(ABC):
         """Bytes kept by the operator beyond the training data."""
         return 0
 
+    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return K, T and the number of each example if this is K ⊗ T with reordered rows, else None."""
+        return None
+
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         """Return dense matrices with the outputs each one serves; only if outputs are not mixed."""
         raise NotImplementedError(

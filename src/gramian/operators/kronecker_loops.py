@@ -11,8 +11,8 @@ phase two  `read`: f b products                           `multiply_and_read`: a
 =========  =============================================  ================================================
 
 Cells are sorted by row (CSR). The loops take four cells at a time, so that a sum or a row of L is loaded once for four
-products. Parallel over rows, in parts of equal numbers of cells. The blocks call BLAS from within each thread, limited to
-one thread of its own: BLAS threads and compiled threads in turns wait for each other.
+products. Parallel over rows, in parts of equal numbers of cells. The blocks call BLAS from within each thread, limited
+to one thread of its own: BLAS threads and compiled threads in turns wait for each other.
 """
 
 from __future__ import annotations

@@ -93,6 +93,13 @@ class LabelMixed(Operator):
     def nbytes(self) -> int:
         return sum(operator.nbytes for operator, _ in self.terms)
 
+    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        operator, structure = self.terms[0]
+        factors = operator.kronecker()
+        if factors is None or len(self.terms) > 1 or not isinstance(structure, (Identity, Scalar)):
+            return None
+        return (float(structure.diagonal(1)[0]) * factors[0], *factors[1:])
+
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         if not all(isinstance(s, (Identity, Scalar, Diagonal)) for _, s in self.terms):
             return super().blocks(n_outputs)

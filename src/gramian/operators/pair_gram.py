@@ -223,6 +223,19 @@ class PairGram(InputOperator):
     def cross(self, X_new: Any) -> PairGram:
         return PairGram(self.kernel, X_new, self.pairs, self.asked)
 
+    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        op, coefficient = self._terms[0][1], self._terms[0][0]
+        if len(self._terms) > 1 or not isinstance(op, SampledKronecker) or self.others is not None:
+            return None
+        cells = op.targets
+        plain = op.sources is cells and (
+            cells.combine is None or isinstance(cells.combine, np.ndarray)
+        )
+        if not plain or op.left is None or op.right is None or not cells.by_row().is_grid:
+            return None
+        order = np.arange(cells.n_cells) if cells.combine is None else cells.combine
+        return coefficient * op.left, op.right, order
+
     @property
     def route_(self) -> Any:
         """Route of the first vec trick; None if there is none."""

@@ -1,6 +1,6 @@
 """Ways to multiply with one term of a pairwise kernel, besides `SampledKronecker`.
 
-Each has ``@``, ``accurate`` and ``factor_gradients(E, F)``, the gradients of ``⟨E, op F⟩`` in the entries of its factors.
+Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entries of the factors or in the parameters.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ def choose_criterion(
     stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
     if (
         problem.loss.quadratic
+        and problem.loss.separable
         and stored
         and is_numpy(problem.targets)
         and problem.shape[0] <= CLOSED_UP_TO

@@ -3,6 +3,7 @@
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
+from gramian.solvers.kronecker_exact import has_closed_form, kronecker_exact
 from gramian.solvers.kronecker_ridge import KroneckerRidge
 from gramian.solvers.minres import minres
 from gramian.solvers.newton import newton
@@ -17,7 +18,9 @@ __all__ = [
     "Solution",
     "exact",
     "expectation_maximization",
+    "has_closed_form",
     "kernel_cg",
+    "kronecker_exact",
     "minres",
     "newton",
     "parameter_cg",

@@ -58,6 +58,10 @@ def exact(
         raise TypeError(
             "solver='exact' needs NumPy arrays; use solver='newton' for other array libraries."
         )
+    if not problem.loss.separable:
+        raise ValueError(
+            f"solver='exact' needs a loss that is a sum over examples, got {problem.loss!r}. Use 'kernel_cg'."
+        )
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     dtype = problem.targets.dtype  # factors are as precise as the coefficients
     blocks = [(np.asarray(K, dtype=dtype), c) for K, c in problem.operator.blocks(problem.shape[1])]

@@ -38,6 +38,7 @@ def newton(
     start: Array | None = None,
     tol: float = 1e-8,
     max_iter: int = 100,
+    max_inner: int = MAX_INNER,
     callback: Callback | None = None,
 ) -> Solution:
     """Minimise by truncated Newton.
@@ -51,6 +52,8 @@ def newton(
         Stop when the duality gap is at most ``tol`` × objective, in every column.
     max_iter : int, default=100
         Newton steps.
+    max_inner : int, default=250
+        Most conjugate gradient steps within a Newton step.
     callback : callable, default=None
         Called with a `Progress` after each step; stops if it returns True.
 
@@ -95,7 +98,7 @@ def newton(
             K_rho,
             objective=objective,
             relative=xp.where(done, xp.ones_like(gap), forcing * xp.ones_like(gap)),
-            max_iter=MAX_INNER,
+            max_iter=max_inner,
         )
         step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
         t = problem.spread(step)

@@ -135,7 +135,7 @@ def _curvature_has_the_promised_form(case: _Case) -> None:
             f"the smallest eigenvalue is {eigenvalues[0]:.3g}."
         )
         curvature = case.loss.curvature(case.U, case.Y, weights)
-        if not _separable(case.loss):
+        if not case.loss.separable:
             assert_close(np.diag(W), curvature.diagonal.reshape(-1), 1e-10, "diagonal")
             continue
         expected = np.zeros((n, C, n, C))
@@ -176,7 +176,7 @@ def _weights_multiply(case: _Case) -> None:
     loss, U, Y, w = case.loss, case.U, case.Y, case.weights
     ones = loss.value(U, Y, np.ones(len(U)))
     assert_close(ones, loss.value(U, Y), 1e-14, "weights of one are no weights")
-    if not _separable(loss):
+    if not loss.separable:
         return
     alone = [loss.value(U[i : i + 1], Y[i : i + 1]) for i in range(len(U))]
     assert_close(loss.value(U, Y, w), np.dot(w, alone), 1e-10, "value")
@@ -277,11 +277,6 @@ def _leaves_inputs_alone(case: _Case) -> None:
     case.loss.curvature(*arrays).apply(arrays[0])
     for name, now, then in zip("UYw", arrays, (case.U, case.Y, case.weights)):
         np.testing.assert_array_equal(now, then, err_msg=f"{name} was modified.")
-
-
-def _separable(loss: Loss) -> bool:
-    """Whether the loss is a sum over examples; one of pairs of examples says ``separable = False``."""
-    return getattr(loss, "separable", True)
 
 
 def _matrix(case: _Case, weights: np.ndarray | None) -> np.ndarray:
