@@ -153,6 +153,7 @@ class PairwiseMachine(KernelMachine):
                     f"X.{side} has {have} columns, but {type(self).__name__} was fitted with {need}. Objects are "
                     "described by the same features as in fit, or by similarities to the same objects."
                 )
+        X = X.in_format_of(train)
         kernel = self._prior.kernels[0]
         if any(term.left == "identity" for term in getattr(kernel, "terms", ())):
             self._warn_of_new_pairs(X)

@@ -387,6 +387,24 @@ class Pairs:
             ids = np.concatenate([both[0], both[1][new]])
         return self._derived(self.left_index, number[self.right_index], (table, None, ids, None))
 
+    def in_format_of(self, other: Pairs) -> Pairs:
+        """The same pairs with each table sparse or dense as that of ``other``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import scipy.sparse as sp
+        >>> sparse = Pairs(sp.csr_array(np.eye(2)), np.eye(2), [0], [1])
+        >>> type(sparse.in_format_of(Pairs(np.eye(2), np.eye(2), [0], [1])).left).__name__
+        'ndarray'
+        """
+        left = _formatted(self.left, other.left)
+        right = None if self._right is None else _formatted(self._right, other.right)
+        if left is self.left and right is self._right:
+            return self
+        tables = (left, right, self.left_ids, self._right_ids)
+        return self._derived(self.left_index, self.right_index, tables)
+
     def distinct(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cells (i, j) that occur, each once.
 
@@ -432,6 +450,12 @@ class Pairs:
 
     def _n_distinct(self) -> int:
         return len(np.unique(self._cells()))
+
+
+def _formatted(table: Any, like: Any) -> Any:
+    if sp.issparse(table) == sp.issparse(like):
+        return table
+    return table.toarray() if sp.issparse(table) else sp.csr_array(table)
 
 
 def match_objects(table_a: Any, ids_a: Any, table_b: Any, ids_b: Any) -> np.ndarray:

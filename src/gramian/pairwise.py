@@ -449,6 +449,8 @@ class PairwiseRanker(_PairwiseRegressor):
         """
         return self._fit_pairs(X, y, sample_weight, X_val, y_val)
 
+    _several_outputs = False
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.groups is not None:
@@ -491,11 +493,6 @@ class PairwiseRanker(_PairwiseRegressor):
             if np.ptp(y[part]) > 0
         ]
         return float(np.mean(values)) if values else float("nan")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
 
 class _PairwiseClassifier(PairwiseMachine):

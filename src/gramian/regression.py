@@ -112,7 +112,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Any = None) -> None:
         self._check_parameters()
-        X, y = self._validated(X, y, multi_output=True, y_numeric=True)
+        X, y = self._validated(X, y, multi_output=self._several_outputs, y_numeric=True)
         like = self._values_of(X)
         with naming_text(like):
             targets = in_float64(y, like)
@@ -125,6 +125,8 @@ class KernelRidge(RegressorMixin, KernelMachine):
         held_out = None if validation is None else self._validation(*validation)
         state = {"_single_output": flat, "_weighted": weights is not None}
         self._solve(prior, X, y, targets, loss, weights, validation=held_out, **state)
+
+    _several_outputs = True
 
     def _loss(self, X: Any) -> Loss:
         return Squared()
@@ -157,5 +159,5 @@ class KernelRidge(RegressorMixin, KernelMachine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._several_outputs
         return tags
