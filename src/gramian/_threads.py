@@ -66,5 +66,13 @@ def _controller() -> ThreadpoolController:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread, for kernels that call it from each of Numba's threads."""
-    with _controller().limit(limits=1, user_api="blas"):
+    # threadpoolctl's own context manager does the same in 18 instead of 4 microseconds
+    libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
+    threads = [library.get_num_threads() for library in libraries]
+    try:
+        for library in libraries:
+            library.set_num_threads(1)
         yield
+    finally:
+        for library, number in zip(libraries, threads, strict=True):
+            library.set_num_threads(number)

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _LOOSE = {"contract", "reassoc", "nsz"}
-_LINE = 8  # rows that are transposed together: a cache line of float64
+_LINE = 32  # rows that are transposed together: long enough stretches to write
 
 
 @njit(cache=True, fastmath=_LOOSE)

@@ -2,13 +2,14 @@
 
 ``left V rightᵀ`` may be multiplied from either side, and each of its two phases may touch the observed cells only or
 multiply whole blocks: eight routes. With sizes a × b (left), c × d (right), e cells that are not zero and f cells to
-read, the right factor first, the seconds are
+read, the right factor first, the time is
 
     phase one    cells: e c s + b c w                       blocks: b d c g + b d w + e t
-    phase two    cells: f b r                               blocks: a b c g + f t
+    phase two    cells: f b r                               blocks: a b c g + a c w + f t
 
 and the left factor first is the same with the roles exchanged. s and r are the time of one multiplication in `spread`
-and `read`, g that in a matrix product, w the time to write an entry, t the time to move a cell.
+and `read` (more where the factor or the intermediate matrix does not fit the cache), g that in a matrix product, w the
+time to write an entry (more if it is transposed on the way, for cells in phase two), t the time to move a cell.
 """
 
 from __future__ import annotations
@@ -21,17 +22,25 @@ __all__ = ["Route", "Shape", "best_route"]
 
 @dataclass(frozen=True)
 class Rates:
-    """Nanoseconds on one core for one multiplication or one entry."""
+    """Nanoseconds on one core for one multiplication or one entry; ``far`` is out of the cache."""
 
     spread: float
+    spread_far: float
     read: float
+    read_far: float
     multiply: float
     write: float
-    move: float
+    turn: float
+    move: float = 1.0
 
 
-# Measured on one core of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
-RATES = {8: Rates(0.12, 0.10, 0.042, 0.7, 2.0), 4: Rates(0.06, 0.05, 0.021, 0.4, 2.0)}
+# Measured with both cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
+RATES = {
+    8: Rates(0.105, 0.20, 0.108, 0.35, 0.042, 0.4, 1.4),
+    4: Rates(0.060, 0.13, 0.055, 0.14, 0.0215, 0.2, 1.0),
+}
+FAR = 2**24  # bytes beyond which a matrix is out of the cache
+START_BLAS = 4e4  # nanoseconds to limit the threads of BLAS and to start it
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ def best_route(shape: Shape, itemsize: int) -> Route:
     Route
     """
     costs = {
-        (first, one, two): _phase_one(sizes, one, itemsize) + _phase_two(sizes, two, itemsize)
+        (first, one, two): _cost(sizes, one, two, itemsize)
         for first, sizes in (("right", shape), ("left", shape.turned()))
         for one, two in product(("cells", "blocks"), repeat=2)
         if not sizes.left_identity
@@ -121,17 +130,19 @@ def best_route(shape: Shape, itemsize: int) -> Route:
     return Route(*ranked[0], reason=reason, cost=costs[ranked[0]])
 
 
-def _phase_one(s: Shape, how: str, itemsize: int) -> float:
+def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
+    """Estimated nanoseconds on one core."""
     rates = RATES[itemsize]
     if s.right_identity:
-        return s.b * s.c * rates.write + s.e * rates.move
-    if how == "cells":
-        return s.e * s.c * rates.spread + s.b * s.c * rates.write
-    return s.b * s.d * s.c * rates.multiply + s.b * s.d * rates.write + s.e * rates.move
-
-
-def _phase_two(s: Shape, how: str, itemsize: int) -> float:
-    rates = RATES[itemsize]
-    if how == "cells":
-        return s.f * s.b * rates.read
-    return s.a * s.b * s.c * rates.multiply + s.a * s.c * rates.write + s.f * rates.move
+        cost = s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
+    elif one == "cells":
+        far = s.d * s.c * itemsize > FAR
+        cost = s.e * s.c * (rates.spread_far if far else rates.spread)
+        cost += s.b * s.c * (rates.turn if two == "cells" else rates.write)
+    else:
+        cost = s.b * s.d * (s.c * rates.multiply + rates.write) + s.e * rates.move + START_BLAS
+    if two == "cells":
+        far = s.b * s.c * itemsize > FAR
+        return cost + s.f * s.b * (rates.read_far if far else rates.read)
+    cost += s.a * s.c * (s.b * rates.multiply + rates.write) + s.f * rates.move
+    return cost + (START_BLAS if one == "cells" else 0)
