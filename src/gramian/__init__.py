@@ -10,6 +10,7 @@ from gramian.pairwise import (
 )
 from gramian.regression import KernelRidge
 from gramian.selection.pair_folds import PairKFold
+from gramian.zero_shot import ZeroShotClassifier
 
 __version__ = "0.1.0"
 
@@ -23,5 +24,6 @@ __all__ = [
     "PairwiseRanker",
     "PairwiseRidge",
     "PairwiseSVC",
+    "ZeroShotClassifier",
     "__version__",
 ]
