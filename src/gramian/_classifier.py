@@ -103,10 +103,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         weights = self._with_class_weight(weights, to_numpy(labels), to_numpy(codes), indicator)
         held_out = {}
         if validation is not None:
-            held_out["validation"] = self._validation(*validation, to_numpy(labels))
+            held_out["validation"] = self._validation(validation, to_numpy(labels))
         self._fit_classes(kernel, X, y, labels, indicator, weights, **held_out)
 
-    def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Any:
+    def _validation(self, examples: tuple[Any, Any], classes: np.ndarray) -> Any:
         """Examples for early stopping; only estimators for pairs take them."""
         raise NotImplementedError
 

@@ -61,8 +61,9 @@ class PairwiseMachine(KernelMachine):
 
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
-        if self.solver in ("auto", "newton") and getattr(self, "max_inner", None) is not None:
-            limits["max_inner"] = self.max_inner
+        inner = getattr(self, "max_inner", None)
+        if self.solver in ("auto", "newton") and inner is not None:
+            limits["max_inner"] = inner
         return limits
 
     def _takes_gram_matrix(self) -> bool:
@@ -123,11 +124,10 @@ class PairwiseMachine(KernelMachine):
             _numbers(name, getattr(self, name), every, getattr(self, "feature_names_in_", None))
             for name in ("left_columns", "right_columns")
         )
-        if left is None and right is None:
-            left = every[: (n_features + 1) // 2]
-        left = np.setdiff1d(every, right) if left is None else left
-        right = np.setdiff1d(every, left) if right is None else right
-        return left, right
+        if left is None:
+            half = every[: (n_features + 1) // 2]
+            left = half if right is None else np.setdiff1d(every, right)
+        return left, np.setdiff1d(every, left) if right is None else right
 
     def _check_tables(self, kernel: PairwiseKernel, X: Pairs) -> None:
         """Precomputed similarities are square and symmetric; indefinite ones are warned of."""

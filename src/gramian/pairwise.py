@@ -43,8 +43,8 @@ __all__ = [
 class _PairwiseRegressor(PairwiseMachine, KernelRidge):
     """Numbers for pairs; validated by the concordance index."""
 
-    def _validation(self, X: Any, y: Any) -> Validation:
-        X, y = self._validation_pairs(X, y)
+    def _validation(self, examples: tuple[Any, Any]) -> Validation:
+        X, y = self._validation_pairs(*examples)
         return self._watched(X, lambda latent: concordance_index(y, latent[:, 0]))
 
 
@@ -500,8 +500,8 @@ class _PairwiseClassifier(PairwiseMachine):
 
     share = "tied"
 
-    def _validation(self, X: Any, y: Any, classes: np.ndarray) -> Validation:
-        X, y = self._validation_pairs(X, y)
+    def _validation(self, examples: tuple[Any, Any], classes: np.ndarray) -> Validation:
+        X, y = self._validation_pairs(*examples)
         unknown = np.setdiff1d(y, classes)
         if unknown.size:
             raise ValueError(f"y_val holds classes that y does not have: {unknown[:5].tolist()!r}.")

@@ -122,7 +122,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         kernel = self._kernel_asked_for().resolve(X, weights)
         prior = assemble_prior(kernel, "tied", range(int(targets.shape[2])))
         loss = self._loss(X)
-        held_out = None if validation is None else self._validation(*validation)
+        held_out = None if validation is None else self._validation(validation)
         state = {"_single_output": flat, "_weighted": weights is not None}
         self._solve(prior, X, y, targets, loss, weights, validation=held_out, **state)
 
@@ -131,7 +131,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
     def _loss(self, X: Any) -> Loss:
         return Squared()
 
-    def _validation(self, X: Any, y: Any) -> Any:
+    def _validation(self, examples: tuple[Any, Any]) -> Any:
         """Examples for early stopping; only estimators for pairs take them."""
         raise NotImplementedError
 

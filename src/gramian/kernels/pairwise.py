@@ -568,17 +568,19 @@ class Gaussian(PairwiseKernel):
         return Gaussian(float(np.sqrt(_wide_scale(sides) / 2)), self.length_scale_bounds)
 
 
-_BY_NAME: dict[str, type[PairwiseKernel]] = {
+_OF_TWO: dict[str, type[_TwoKernels]] = {
     "linear": Linear,
     "poly2d": Poly2D,
     "kronecker": Kronecker,
-    "gaussian": Gaussian,
     "cartesian": Cartesian,
+}
+_OF_ONE: dict[str, type[_OneKernel]] = {
     "symmetric": Symmetric,
     "antisymmetric": Antisymmetric,
     "ranking": Ranking,
     "mlpk": MLPK,
 }
+_NAMES = ("gaussian", *_OF_TWO, *_OF_ONE)
 
 
 def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> PairwiseKernel:
@@ -610,8 +612,8 @@ def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Pa
                 f"{pairwise!r}."
             )
         return pairwise
-    if not isinstance(pairwise, str) or pairwise not in _BY_NAME:
-        names = ", ".join(map(repr, _BY_NAME))
+    if not isinstance(pairwise, str) or pairwise not in _NAMES:
+        names = ", ".join(map(repr, _NAMES))
         error = ValueError if isinstance(pairwise, str) else TypeError
         raise error(
             f"pairwise_kernel must be an object of gramian.kernels.pairwise or one of {names}; got {pairwise!r}."
@@ -623,14 +625,14 @@ def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Pa
                 "Gaussians use 'kronecker' with RBF kernels, or gramian.kernels.pairwise.Gaussian(length_scale)."
             )
         return Gaussian()
-    if _BY_NAME[pairwise].homogeneous:
+    if pairwise in _OF_ONE:
         if right is not None and (left is None or as_kernel(right) != as_kernel(left)):
             raise ValueError(
                 f"right_kernel must be None for pairwise_kernel={pairwise!r}: both ends are objects of one kind, with "
                 f"left_kernel; got {right!r}."
             )
-        return _BY_NAME[pairwise](_or_rbf("left_kernel", left))
-    return _BY_NAME[pairwise](_or_rbf("left_kernel", left), _or_rbf("right_kernel", right))
+        return _OF_ONE[pairwise](_or_rbf("left_kernel", left))
+    return _OF_TWO[pairwise](_or_rbf("left_kernel", left), _or_rbf("right_kernel", right))
 
 
 def _or_rbf(name: str, kernel: Any) -> Any:

@@ -10,6 +10,7 @@ the kernels only make new matrices of objects. Three forms:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from gramian.kernels.pairwise import PairwiseKernel, Places, Term, same_objects
 from gramian.operators.base import InputOperator
 from gramian.operators.cells import Cells
 from gramian.operators.dense import Dense
+from gramian.operators.kronecker_route import Shape, best_route
 from gramian.operators.linear import LinearFeatures, linear_variance
 from gramian.operators.pair_terms import OneSided, ThroughFeatures, ThroughOperators, selection
 from gramian.operators.sampled_kronecker import SampledKronecker
@@ -74,13 +76,11 @@ class PairGram(InputOperator):
         self.asked = form
         self.pairs = X
         self.others = Z
-        arranged = kernel.arranged(X)
-        self._new, left, right = arranged.compact()
-        used = (left, right)
+        self._new, left, right = kernel.arranged(X).compact()
         self._old = self._new
         if Z is not None:
-            self._old, *used = kernel.arranged(Z).compact()
-        self._used = tuple(used)
+            self._old, left, right = kernel.arranged(Z).compact()
+        self._used = (left, right)  # numbers of the training objects in their tables
         self._cells = [self._placed(kernel, term) for term in kernel.terms]
         self.shape = (len(X), len(self._old))
         self.dtype = X.dtype
@@ -93,12 +93,8 @@ class PairGram(InputOperator):
         new, old = self._new, self._old
         if "ones" in (term.left, term.right):
             side = 0 if term.right == "ones" else 1
-            sizes = [(pairs.n_left, pairs.n_right)[side] for pairs in (new, old)]
-            parts = [
-                [((pairs.left_index, pairs.right_index)[place[side]], place[2]) for place in places]
-                for pairs, places in ((new, term.reads), (old, term.sources))
-            ]
-            return selection(parts[0], sizes[0]), selection(parts[1], sizes[1]).T.tocsr()
+            reads, sources = _selected(new, term.reads, side), _selected(old, term.sources, side)
+            return reads, sources.T.tocsr()
         if "identity" in (term.left, term.right):
             return self._matched(0 if term.left == "identity" else 1)
         targets = _cells(new, term.reads)
@@ -124,6 +120,7 @@ class PairGram(InputOperator):
     def _build(self, kernel: PairwiseKernel) -> None:
         self.kernel = kernel
         self._matrices: tuple[Any, Any] = (None, None)
+        self._terms: list[tuple[float, Any]]
         primal = self._primal() if self.asked != "dual" else None
         if self.asked == "primal" and primal is None:
             raise ValueError(
@@ -133,13 +130,14 @@ class PairGram(InputOperator):
         if self.asked == "primal":
             self.form, self.reason, self._terms = "primal", "asked for", [(1.0, primal)]
             return
-        if not self._fits():
+        fits = self._fits()
+        if primal is not None and (not fits or self._dual_cost() > primal.cost):
+            self.form, self._terms = "primal", [(1.0, primal)]
+            self.reason = "less work or memory through products of features than through objects"
+            return
+        if not fits:
             self.form, self._terms = "streamed", [(1.0, self._streamed())]
             self.reason = "the matrices of the objects are larger than working_memory"
-            return
-        if primal is not None and self._dual_cost() > primal.cost:
-            self.form, self._terms = "primal", [(1.0, primal)]
-            self.reason = "fewer operations through products of features than through objects"
             return
         self.form = "dual"
         self._matrices = kernel.matrices(self._new, self._old, self._used)
@@ -155,46 +153,52 @@ class PairGram(InputOperator):
         names = (term.left, term.right)
         A, B = (_factor(n, matrix) for n, matrix in zip(names, self._matrices, strict=True))
         if "ones" in (term.left, term.right):
-            return OneSided(B if A is None else A, targets, sources)
+            return OneSided(_given(B if A is None else A), targets, sources)
         return SampledKronecker.from_cells(A, B, targets, sources)
 
     def _primal(self) -> ThroughFeatures | None:
-        """The form through features, if there is one."""
+        """The form through features, if there is one and its dense tables and weights fit the memory."""
         left, right = self.kernel.bases()
         scales = linear_variance(left), linear_variance(right)
-        if [(t.left, t.right) for t in self.kernel.terms] != [("kernel", "kernel")]:
+        if not self._is_one_product() or scales[0] is None or scales[1] is None:
             return None
-        if scales[0] is None or scales[1] is None:
+        new, old = self._new, self._old
+        m, d, q, r = *old.left.shape, *old.right.shape
+        entries = (m + new.n_left) * d + (q + new.n_right) * r + 4 * d * r + (m + new.n_left) * r
+        if entries * self.dtype.itemsize > _budget():
             return None
-        tables = [
-            _dense(t) for t in (self._new.left, self._new.right, self._old.left, self._old.right)
-        ]
-        tables[2] = tables[2] * tables[2].dtype.type(scales[0] * scales[1])
-        return ThroughFeatures(*tables, *self._cells[0])
+        scaled = _dense(old.left) * self.dtype.type(scales[0] * scales[1])
+        targets, sources = self._cells[0]
+        tables = _dense(new.left), _dense(new.right), scaled, _dense(old.right)
+        return ThroughFeatures(*tables, targets, sources)
+
+    def _is_one_product(self) -> bool:
+        return [(t.left, t.right) for t in self.kernel.terms] == [("kernel", "kernel")]
 
     def _dual_cost(self) -> float:
         """Estimated cost of the dual form, without its matrices."""
-        empty = [np.empty(size, self.dtype) for size in self._sizes()]
-        return SampledKronecker.from_cells(*empty, *self._cells[0]).route_.cost
-
-    def _sizes(self) -> list[tuple[int, int]]:
-        new, old = self._new, self._old
-        return [(new.n_left, old.n_left), (new.n_right, old.n_right)]
+        targets, sources = self._cells[0]
+        (a, c), (b, d) = targets.size, sources.size
+        shape = Shape(a, b, c, d, sources.n_cells, targets.n_cells)
+        return best_route(shape, self.dtype.itemsize).cost
 
     def _fits(self) -> bool:
-        budget = float(sklearn.get_config()["working_memory"]) * 2**20
-        need = sum(a * b for a, b in self._sizes()) * self.dtype.itemsize
-        kronecker = [(t.left, t.right) for t in self.kernel.terms] == [("kernel", "kernel")]
-        return need <= budget or not kronecker or self.kernel.is_precomputed
+        """Whether the matrices of the objects fit the memory, or must be stored anyway."""
+        new, old = self._new, self._old
+        need = new.n_left * old.n_left + new.n_right * old.n_right
+        must = not self._is_one_product() or self.kernel.is_precomputed
+        return must or need * self.dtype.itemsize <= _budget()
 
     def _streamed(self) -> ThroughOperators:
         left, right = self.kernel.bases()
         square = self.others is None
-        sides = (
+        targets, sources = self._cells[0]
+        return ThroughOperators(
             _streamed_side(left, self._new.left, self._old.left, square),
             _streamed_side(right, self._new.right, self._old.right, square),
+            targets,
+            sources,
         )
-        return ThroughOperators(*sides, *self._cells[0])
 
     # --- the operator -----------------------------------------------------------------------
 
@@ -277,8 +281,7 @@ class PairGram(InputOperator):
     def clone_with_theta(self, theta: np.ndarray) -> PairGram:
         if not self.theta.size:
             return self
-        other = object.__new__(PairGram)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)  # the cells are the same
         other._build(self.kernel.clone_with_theta(theta))
         return other
 
@@ -296,10 +299,25 @@ def _factor(name: str, matrix: np.ndarray) -> np.ndarray | None:
     return matrix * matrix if name == "square" else None
 
 
+def _budget() -> float:
+    """Bytes that matrices may take."""
+    return float(sklearn.get_config()["working_memory"]) * 2**20
+
+
+def _given(matrix: np.ndarray | None) -> np.ndarray:
+    assert matrix is not None  # one factor of every term is a matrix
+    return matrix
+
+
+def _selected(pairs: Pairs, places: Places, side: int) -> Any:
+    """Which objects of one side the pairs are placed on: a matrix of pairs × objects."""
+    ends, sizes = (pairs.left_index, pairs.right_index), (pairs.n_left, pairs.n_right)
+    return selection([(ends[int(place[side])], place[2]) for place in places], sizes[side])
+
+
 def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOperator:
     """The operator of one side: stored if it is small, else through features or streamed."""
-    budget = float(sklearn.get_config()["working_memory"]) * 2**20 / 2
-    if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= budget:
+    if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= _budget() / 2:
         return Dense(kernel, old)
     operator = LinearFeatures if linear_variance(kernel) is not None else Streamed
     return operator(kernel, old) if square else operator(kernel, new, old)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -99,20 +100,17 @@ class SampledKronecker:
         if (source_rows is None) != (source_columns is None):
             raise ValueError("source_rows and source_columns must be given together.")
         rows, columns = _index("rows", rows), _index("columns", columns)
-        same = source_rows is None
-        if not same:
-            source_rows = _index("source_rows", source_rows)
-            source_columns = _index("source_columns", source_columns)
-        tall, wide = (
-            _extent(self.left, rows, source_rows),
-            _extent(self.right, columns, source_columns),
-        )
+        origin = None
+        if source_rows is not None:
+            origin = (_index("source_rows", source_rows), _index("source_columns", source_columns))
+        tall = _extent(self.left, rows, origin and origin[0])
+        wide = _extent(self.right, columns, origin and origin[1])
         heights, widths = (tall[0], wide[0]), (tall[1], wide[1])
         _check_range(("rows", "columns"), (rows, columns), heights)
         targets = Cells.of(rows, columns, heights)
-        if not same:
-            _check_range(("source_rows", "source_columns"), (source_rows, source_columns), widths)
-            sources = Cells.of(source_rows, source_columns, widths)
+        if origin is not None:
+            _check_range(("source_rows", "source_columns"), origin, widths)
+            sources = Cells.of(*origin, widths)
         else:
             sources = targets if heights == widths else Cells.grid(*widths)
         self._setup(targets, sources, route)
@@ -121,7 +119,7 @@ class SampledKronecker:
         self.targets = targets
         self.sources = sources
         self.shape = (targets.n_pairs, sources.n_pairs)
-        self._fixed = None if route is None else Route(*route)
+        self._fixed = None if route is None else _checked_route(route, self.left, self.right)
         self._room: dict[tuple[str, tuple[int, int]], np.ndarray] = {}
         self.route_ = self._route(sources.n_cells)
 
@@ -158,7 +156,7 @@ class SampledKronecker:
                 f"SampledKronecker of shape {self.shape} cannot multiply an array of shape {B.shape}: it needs one "
                 "row for each source pair."
             )
-        flat = B.reshape(B.shape[0], -1)
+        flat = _flat(B)
         cells = self.sources.gathered(flat.astype(self.dtype, copy=False))
         values = np.empty((self.targets.n_cells, flat.shape[1]), self.dtype)
         for k in range(flat.shape[1]):
@@ -175,16 +173,16 @@ class SampledKronecker:
     def _double(self) -> SampledKronecker:
         if self.dtype == np.float64:
             return self
-        factors = [None if m is None else m.astype(np.float64) for m in (self.left, self.right)]
-        return SampledKronecker.from_cells(*factors, self.targets, self.sources)
+        left, right = (None if m is None else m.astype(np.float64) for m in (self.left, self.right))
+        return SampledKronecker.from_cells(left, right, self.targets, self.sources)
 
     @property
     def T(self) -> SampledKronecker:
         """The transposed operator, from targets to sources."""
-        factors = [
+        left, right = (
             None if m is None else np.ascontiguousarray(m.T) for m in (self.left, self.right)
-        ]
-        return SampledKronecker.from_cells(*factors, self.sources, self.targets)
+        )
+        return SampledKronecker.from_cells(left, right, self.sources, self.targets)
 
     def to_dense(self) -> np.ndarray:
         """Return the matrix itself; for small problems and tests."""
@@ -204,8 +202,8 @@ class SampledKronecker:
         -------
         left, right : ndarray of shape (a, b) and (c, d), or None for an identity
         """
-        E_cells = self.targets.gathered(np.asarray(E, dtype=np.float64).reshape(self.shape[0], -1))
-        F_cells = self.sources.gathered(np.asarray(F, dtype=np.float64).reshape(self.shape[1], -1))
+        E_cells = self.targets.gathered(_flat(np.asarray(E, dtype=np.float64)))
+        F_cells = self.sources.gathered(_flat(np.asarray(F, dtype=np.float64)))
         left = None if self.left is None else np.zeros(self.left.shape)
         right = None if self.right is None else np.zeros(self.right.shape)
         for k in range(E_cells.shape[1]):
@@ -360,6 +358,24 @@ def _check_range(
             raise ValueError(
                 f"{name} must be between 0 and {limit - 1}, got {values[bad[0]]} at position {bad[0]}."
             )
+
+
+def _checked_route(route: Any, left: np.ndarray | None, right: np.ndarray | None) -> Route:
+    phases = ("cells", "blocks")
+    good = isinstance(route, tuple) and len(route) == 3
+    if not good or route[0] not in ("right", "left") or not set(route[1:]) <= set(phases):
+        raise ValueError(
+            "route must be (first, phase_one, phase_two) with first 'right' or 'left' and phases 'cells' or 'blocks', "
+            f"got {route!r}."
+        )
+    if (left if route[0] == "right" else right) is None:
+        raise ValueError(f"route {route!r} ends with an identity: take its factor first.")
+    return Route(*route)
+
+
+def _flat(B: np.ndarray) -> np.ndarray:
+    """All axes but the first as one; -1 would not do without rows."""
+    return B.reshape(B.shape[0], prod(B.shape[1:]))
 
 
 def _transposed(factor: np.ndarray | None) -> np.ndarray:
