@@ -1,8 +1,8 @@
 """Real data for the benchmarks, read from a folder that is not part of the project.
 
 The folder is ``--data DIR`` or ``$GRAMIAN_DATA``. It holds ``satimage.npz`` (arrays ``X_train``,
-``y_train``, ``X_test``, ``y_test``) and ``uci/NAME.csv.gz`` (one example a line, target last). What
-is missing is named, and the program ends with exit code 2.
+``y_train``, ``X_test``, ``y_test``), ``uci/NAME.csv.gz`` (one example a line, target last) and
+``dti/NAME.npz`` (drugs and targets). What is missing is named, and the program ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -94,6 +94,32 @@ def load_satimage(
     with np.load(data_file(folder, "satimage.npz"), allow_pickle=False) as arrays:
         X_train, X_test = (arrays[f"X_{part}"].astype(float) for part in ("train", "test"))
         return X_train, arrays["y_train"], X_test, arrays["y_test"]
+
+
+def load_dti(folder: str | None, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read a set of drug-target interactions: "gpcr", "ic", "e" (Yamanishi et al.) or "metz" (Metz et al.).
+
+    Returns
+    -------
+    drugs : ndarray of shape (m, d)
+        Rows of the symmetrised similarity matrix; 881 substructure bits for "metz".
+    targets : ndarray of shape (q, q)
+        Rows of the symmetrised similarity matrix, percentages for "metz".
+    Y : ndarray of shape (m, q)
+        1 or 0: an interaction is known or not. For "metz" pKi, nan where it was not measured.
+    """
+    if name not in ("gpcr", "ic", "e", "metz"):
+        raise ValueError(f"name must be one of gpcr, ic, e, metz; got {name!r}.")
+    with np.load(data_file(folder, f"dti/{name}.npz"), allow_pickle=False) as arrays:
+        targets = _symmetrised(arrays["S_target_recomputed" if name == "e" else "S_target"])
+        if name == "metz":
+            bits = np.unpackbits(arrays["fp_bits"], axis=1)[:, : int(arrays["fp_n_bits"])]
+            return bits.astype(float), targets, arrays["pKi"]
+        return _symmetrised(arrays["S_drug"]), targets, arrays["Y"].T.astype(float)
+
+
+def _symmetrised(S: np.ndarray) -> np.ndarray:
+    return (S + S.T) / 2
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
