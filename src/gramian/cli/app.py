@@ -12,13 +12,16 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import get_console
 from rich.markup import escape
 
 from gramian.cli.errors import UserError, one_line_errors, readable_warnings, require
+
+if TYPE_CHECKING:
+    from gramian.cli.model_file import Model
 
 HELP = (
     "[bold]gramian[/bold]: kernel learning when the outputs have structure, compatible with scikit-learn."
@@ -59,7 +62,8 @@ FIT_HELP = (
     "Learn from a data file and save the model.\n\n"
     "Tables: .csv, .csv.gz, .tsv, .parquet. Numbers are standardised, categories one-hot encoded, free text becomes "
     "TF-IDF. Arrays: .npz with X and y. Sparse: .svm, .svmlight, .libsvm, or .npz with X_data, X_indices, X_indptr, "
-    "X_shape and y. A table of what was decided is printed."
+    "X_shape and y. Pairs: a table of ids and tables of the objects, --left and --right. "
+    "A table of what was decided is printed."
 )
 FIT_EPILOG = """
 [bold]Examples[/bold]
@@ -67,6 +71,8 @@ FIT_EPILOG = """
 [cyan]gramian fit train.csv --target species --out model.skops[/cyan]
 
 [cyan]gramian fit news.parquet --target topic --taxonomy topics.json --out news.skops[/cyan]
+
+[cyan]gramian fit pairs.csv --left drugs.csv --right targets.csv --target affinity --out pairs.skops[/cyan]
 
 [cyan]gramian fit rows.svm --kernel linear --regularization 0.1 --out rows.skops[/cyan]
 """
@@ -82,12 +88,15 @@ PREDICT_EPILOG = """
 [cyan]gramian predict model.skops new.csv | head[/cyan]
 
 [cyan]gramian predict model.skops new.csv --proba --out predictions.parquet[/cyan]
+
+[cyan]gramian predict pairs.skops new_pairs.csv --left new_drugs.csv[/cyan]
 """
 
 EVALUATE_HELP = (
     "Compare the predictions of a saved model with the truth in the data.\n\n"
     "Classification: accuracy, balanced accuracy, macro F1, log loss, expected calibration error; with a taxonomy also "
-    "taxonomic loss, parent accuracy, hierarchical F1 and reciprocal rank. Regression: RMSE, MAE, R²."
+    "taxonomic loss, parent accuracy, hierarchical F1 and reciprocal rank. Regression: RMSE, MAE, R². "
+    "Pairs: also AUC, AUPR and concordance for known and for new objects."
 )
 EVALUATE_EPILOG = """
 [bold]Examples[/bold]
@@ -122,6 +131,29 @@ class Kernel(StrEnum):
     polynomial = "polynomial"
 
 
+class PairwiseKernel(StrEnum):
+    """Values of --pairwise-kernel."""
+
+    linear = "linear"
+    poly2d = "poly2d"
+    kronecker = "kronecker"
+    gaussian = "gaussian"
+    cartesian = "cartesian"
+    symmetric = "symmetric"
+    antisymmetric = "antisymmetric"
+    ranking = "ranking"
+    mlpk = "mlpk"
+
+
+class Setting(StrEnum):
+    """Values of --setting."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+    D = "D"
+
+
 class Share(StrEnum):
     """Values of --share."""
 
@@ -141,6 +173,14 @@ DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="Data file; see gramian fit --help.")
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Written by gramian fit.")]
+
+LeftFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Pairs: table of the left objects, the id in its first column. Alone: of both."),
+]  # fmt: skip
+RightFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Pairs: table of the right objects.")
+]
 
 app = typer.Typer(
     name="gramian",
@@ -267,6 +307,22 @@ def fit(
         Optimize | None,
         typer.Option(help="Learn kernel parameters by the gradient of cross-validation."),
     ] = None,
+    left: LeftFile = None,
+    right: RightFile = None,
+    pairwise_kernel: Annotated[
+        PairwiseKernel | None,
+        typer.Option(
+            help="Pairs: how kernels of objects make one of pairs.",
+            show_default="kronecker; symmetric for --left alone",
+        ),
+    ] = None,
+    setting: Annotated[
+        Setting | None,
+        typer.Option(
+            help="Pairs: what --optimize learns for. A known objects, B new left ones, C new right ones, D both new.",
+            show_default="A",
+        ),
+    ] = None,
 ) -> None:
     """Learn from a data file and save the model."""
     with one_line_errors():
@@ -275,24 +331,48 @@ def fit(
         from sklearn.callback import ProgressBar
 
         from gramian.cli.model_file import Model, save
+        from gramian.cli.pair_plan import plan_pairs, refuse_other_options
+        from gramian.cli.pair_tables import read_training_pairs
         from gramian.cli.pipeline import plan
         from gramian.cli.tables import read_training
         from gramian.cli.taxonomy_file import read_taxonomy
 
         console = get_console()
-        tree = None if taxonomy is None else read_taxonomy(taxonomy)
-        X, y, layout = read_training(data, target, labels_are_text=tree is not None)
-        todo = plan(
-            X,
-            y,
-            layout,
-            task=task.value,
-            taxonomy=tree,
-            kernel=kernel and kernel.value,
-            regularization=regularization,
-            share=share and share.value,
-            optimize=optimize and optimize.value,
-        )
+        objects = None
+        if left is not None or right is not None:
+            others = {"--taxonomy": taxonomy, "--share": share and share.value}
+            refuse_other_options(others, "is for single examples, not for pairs: leave it out.")
+            X, y, layout, objects = read_training_pairs(data, left, right, target)
+            todo = plan_pairs(
+                X,
+                y,
+                layout,
+                task=task.value,
+                kernel=kernel and kernel.value,
+                pairwise_kernel=pairwise_kernel and pairwise_kernel.value,
+                regularization=regularization,
+                optimize=optimize and optimize.value,
+                setting=setting and setting.value,
+            )
+        else:
+            others = {
+                "--pairwise-kernel": pairwise_kernel and pairwise_kernel.value,
+                "--setting": setting and setting.value,
+            }
+            refuse_other_options(others, "is for pairs: give a table of the objects by --left.")
+            tree = None if taxonomy is None else read_taxonomy(taxonomy)
+            X, y, layout = read_training(data, target, labels_are_text=tree is not None)
+            todo = plan(
+                X,
+                y,
+                layout,
+                task=task.value,
+                taxonomy=tree,
+                kernel=kernel and kernel.value,
+                regularization=regularization,
+                share=share and share.value,
+                optimize=optimize and optimize.value,
+            )
         console.print(todo.table())
         pipeline = todo.pipeline
         if console.is_terminal:
@@ -302,7 +382,7 @@ def fit(
             pipeline.fit(X, todo.y)
         seconds = time.perf_counter() - start
         pipeline.set_callbacks()  # the bar is not part of the model
-        save(Model(pipeline, todo.task, layout.with_labels(todo.y)), out)
+        save(Model(pipeline, todo.task, layout.with_labels(todo.y), objects), out)
         solution = pipeline[-1].solution_
         leaves = set(getattr(pipeline[-1], "classes_", []))
         if todo.task == "classification" and not leaves.issuperset(todo.y):
@@ -338,6 +418,8 @@ def predict(
     nodes: Annotated[
         bool, typer.Option("--nodes", help="Add one for each node of the taxonomy.")
     ] = False,
+    left: LeftFile = None,
+    right: RightFile = None,
 ) -> None:
     """Predict for new data with a saved model."""
     with one_line_errors():
@@ -345,11 +427,10 @@ def predict(
             _check_place(out, PREDICTION_FORMATS)
         from gramian.cli.model_file import load
         from gramian.cli.predictions import predictions, write, write_csv
-        from gramian.cli.tables import read_new
 
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
-        X, _ = read_new(data, fitted.layout, need_target=False)
+        X, _ = _new_data(fitted, data, left, right, need_target=False)
         columns = predictions(fitted, X, proba=proba, nodes=nodes)
         if out is None:
             write_csv(columns, sys.stdout)
@@ -367,37 +448,56 @@ def evaluate(
             "--json", metavar="FILE", help="Write JSON; - prints it instead of the table."
         ),
     ] = None,
+    left: LeftFile = None,
+    right: RightFile = None,
 ) -> None:
     """Compare the predictions of a saved model with the truth in the data."""
     with one_line_errors():
         to_stdout = report == Path("-")
         if report is not None and not to_stdout:
             _check_place(report)
+        from gramian.cli.evaluate import by_setting, setting_table, table
         from gramian.cli.evaluate import evaluate as measure
-        from gramian.cli.evaluate import table
         from gramian.cli.model_file import load
-        from gramian.cli.tables import read_new
 
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
-        X, y = read_new(data, fitted.layout, need_target=True)
+        X, y = _new_data(fitted, data, left, right, need_target=True)
         values = measure(fitted, X, y)
-        text = json.dumps(
-            {
-                "model": str(model),
-                "data": str(data),
-                "task": fitted.task,
-                "rows": len(y),
-                "metrics": values,
-            },
-            indent=2,
-        )
+        content = {
+            "model": str(model),
+            "data": str(data),
+            "task": fitted.task,
+            "rows": len(y),
+            "metrics": values,
+        }
+        tables = [table(values, f"{fitted.task.capitalize()}, {len(y)} rows")]
+        if fitted.objects is not None:
+            with readable_warnings():  # of settings that have one class only
+                content["settings"] = settings = by_setting(fitted, X, y)
+            tables.append(setting_table(settings))
+        text = json.dumps(content, indent=2)
         if to_stdout:
             typer.echo(text)
             return
-        get_console().print(table(values, f"{fitted.task.capitalize()}, {len(y)} rows"))
+        get_console().print(*tables, sep="\n")
         if report is not None:
             report.write_text(text + "\n", encoding="utf-8")
+
+
+def _new_data(
+    fitted: Model, data: Path, left: Path | None, right: Path | None, *, need_target: bool
+) -> tuple[Any, Any]:
+    """Read data for a model of single examples or of pairs."""
+    from gramian.cli.pair_plan import refuse_other_options
+    from gramian.cli.pair_tables import read_new_pairs
+    from gramian.cli.tables import read_new
+
+    if fitted.objects is None:
+        others = {"--left": left, "--right": right}
+        refuse_other_options(others, "is for models of pairs; this one is of single examples.")
+        return read_new(data, fitted.layout, need_target=need_target)
+    return read_new_pairs(data, left, right, fitted.layout, fitted.objects, need_target=need_target)
 
 
 def _check_place(path: Path, formats: tuple[str, ...] = ()) -> None:

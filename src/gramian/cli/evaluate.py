@@ -8,10 +8,11 @@ import numpy as np
 from rich.table import Table
 from sklearn import metrics
 
+from gramian import Pairs
 from gramian.cli.errors import UserError
 from gramian.cli.model_file import Model
 
-__all__ = ["evaluate", "table"]
+__all__ = ["by_setting", "evaluate", "setting_table", "table"]
 
 # What the JSON calls it: what the table calls it, and whether more is better.
 NAMES = {
@@ -57,6 +58,59 @@ def table(values: dict[str, float], title: str) -> Table:
     for name, value in values.items():
         label, more = NAMES[name]
         result.add_row(label, f"{value:.4f}", "higher" if more else "lower")
+    return result
+
+
+def by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, float | None]]:
+    """Compare predictions of pairs with the truth, for each way in which a pair can be new.
+
+    Parameters
+    ----------
+    model : Model
+    X : Pairs
+    y : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    dict of str: dict
+        As `gramian.metrics.scores_by_setting`, None for NaN; of more than two classes the "pairs" and "accuracy".
+    """
+    from gramian.metrics import scores_by_setting
+    from gramian.selection import pair_setting
+
+    train = model.pipeline[-1].X_fit_
+    if model.task == "regression":
+        scores = scores_by_setting(train, X, y, model.pipeline.predict(X))
+    elif len(model.pipeline.classes_) == 2:
+        positive = (y == model.pipeline.classes_[1]).astype(int)
+        scores = scores_by_setting(train, X, positive, model.pipeline.decision_function(X))
+    else:
+        right, settings = model.pipeline.predict(X) == y, pair_setting(train, X)
+        chosen = {name: right[settings == name] for name in np.unique(settings).tolist()}
+        scores = {
+            name: {"pairs": len(its), "accuracy": float(its.mean())} for name, its in chosen.items()
+        }
+    return {
+        setting: {name: None if np.isnan(value) else value for name, value in row.items()}
+        for setting, row in scores.items()
+    }
+
+
+def setting_table(values: dict[str, dict[str, float | None]]) -> Table:
+    """Return the numbers of `by_setting` as a table."""
+    from gramian.cli.pair_plan import SETTINGS
+
+    result = Table(title="By setting", title_justify="left")
+    result.add_column("Setting", no_wrap=True)
+    for name in next(iter(values.values())):
+        label = name.upper() if name in ("auc", "aupr") else name.capitalize()
+        result.add_column(label, justify="right", no_wrap=True)
+    for setting, row in values.items():
+        numbers = [
+            "" if value is None else str(value) if name == "pairs" else f"{value:.4f}"
+            for name, value in row.items()
+        ]
+        result.add_row(f"{setting}: {SETTINGS[setting]}", *numbers)
     return result
 
 

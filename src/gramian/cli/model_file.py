@@ -2,6 +2,9 @@
 
 Loading runs no code from the file: skops rebuilds objects of known types, and a file that asks for any other type
 is refused before anything is rebuilt. A pickle is not an archive of skops and is not even opened as one.
+
+The object in the archive is a pipeline; for pairs a dictionary with the pipeline, the transformers of left and right
+objects, and the tables of the objects.
 """
 
 from __future__ import annotations
@@ -17,8 +20,16 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from gramian import KernelLogisticRegression, KernelRidge, __version__
+from gramian import (
+    KernelLogisticRegression,
+    KernelRidge,
+    Pairs,
+    PairwiseLogisticRegression,
+    PairwiseRidge,
+    __version__,
+)
 from gramian.cli.errors import UserError, require
+from gramian.cli.pair_tables import Objects, PairLayout
 from gramian.cli.tables import Layout
 
 __all__ = ["Model", "load", "save"]
@@ -42,12 +53,15 @@ class Model:
     ----------
     pipeline : Pipeline
     task : {"classification", "regression"}
-    layout : Layout
+    layout : Layout or PairLayout
+    objects : Objects, default=None
+        What pairs are made of; None for a model of single examples.
     """
 
     pipeline: Pipeline
     task: str
-    layout: Layout
+    layout: Any
+    objects: Objects | None = None
 
     @property
     def taxonomy(self) -> Any:
@@ -66,9 +80,13 @@ def save(model: Model, path: Path) -> None:
     require("skops", purpose=f"Writing {path}")
     import skops.io
 
-    metadata = {"gramian": __version__, "task": model.task, "layout": asdict(model.layout)}
+    kind = "layout" if model.objects is None else "pairs"
+    metadata = {"gramian": __version__, "task": model.task, kind: asdict(model.layout)}
+    content = model.pipeline
+    if model.objects is not None:
+        content = {"pipeline": model.pipeline, **vars(model.objects)}
     buffer = io.BytesIO()
-    skops.io.dump(model.pipeline, buffer, compression=zipfile.ZIP_DEFLATED)
+    skops.io.dump(content, buffer, compression=zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(METADATA, json.dumps(metadata, indent=2))
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -112,34 +130,47 @@ def load(path: Path) -> Model:
             f"{path} is refused: it holds types that no model needs: {', '.join(foreign)}."
         )
     try:
-        pipeline = skops.io.loads(content, trusted=needed)
+        parts = skops.io.loads(content, trusted=needed)
     except Exception as error:
         raise _no_model(path, error) from None
-    kinds = {"classification": KernelLogisticRegression, "regression": KernelRidge}
-    if not isinstance(pipeline, Pipeline) or not isinstance(pipeline[-1], kinds[task]):
+    of_pairs = isinstance(layout, PairLayout)
+    kinds = {
+        "classification": PairwiseLogisticRegression if of_pairs else KernelLogisticRegression,
+        "regression": PairwiseRidge if of_pairs else KernelRidge,
+    }
+    pipeline: Any = parts
+    objects = None
+    if of_pairs and isinstance(parts, dict) and isinstance(parts.get("tables"), Pairs):
+        objects = Objects(parts.get("left"), parts.get("right"), parts["tables"])
+        pipeline = parts.get("pipeline")
+    last: Any = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
+    if not isinstance(last, kinds[task]) or of_pairs != (objects is not None):
         raise UserError(f"{path} holds no model for {task}; make one with `gramian fit`.")
-    return Model(pipeline, task, layout)
+    return Model(pipeline, task, layout, objects)
 
 
 def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
     import gramian
     from gramian import kernels, labels, operators, selection, solvers
+    from gramian.kernels import pairwise
 
     return OTHER_TYPES | {
         f"{entry.__module__}.{entry.__qualname__}"
-        for module in (gramian, kernels, labels, operators, selection, solvers)
+        for module in (gramian, kernels, pairwise, labels, operators, selection, solvers)
         for entry in (getattr(module, name) for name in module.__all__)
         if inspect.isclass(entry)
     }
 
 
-def _metadata(content: bytes, path: Path) -> tuple[str, Layout]:
+def _metadata(content: bytes, path: Path) -> tuple[str, Layout | PairLayout]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             metadata = json.loads(archive.read(METADATA))
         if metadata["task"] not in ("classification", "regression"):
             raise ValueError(f"task is {metadata['task']!r}")
+        if "pairs" in metadata:
+            return metadata["task"], PairLayout.from_json(metadata["pairs"])
         return metadata["task"], Layout(**metadata["layout"])
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
         raise _no_model(path, error) from None

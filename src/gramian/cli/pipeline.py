@@ -93,12 +93,8 @@ def plan(
     -------
     Plan
     """
-    task, task_reason = _task(task, y, taxonomy)
-    if task == REGRESSION:
-        if y.dtype.kind not in "iuf":
-            raise UserError(f"--task regression needs numbers as target, got {str(y[0])!r}.")
-        y = y.astype(np.float64)
-    elif taxonomy is not None:
+    task, task_reason, y = decided(task, y, taxonomy)
+    if taxonomy is not None:
         taxonomy.index(np.unique(y))  # a label that is not in it: now, not after the preprocessing
     kernel_name, kernel_reason = _kernel(X, layout)
     parameters = {
@@ -113,12 +109,12 @@ def plan(
         **{name: value for name, value in parameters.items() if value is not None},
     )
     steps: list[tuple[str, BaseEstimator]] = [("model", estimator)]
-    preprocessing, features = _preprocessing(layout)
-    if preprocessing is not None:
-        steps.insert(0, ("columns", preprocessing))
+    columns, features = preprocessing(layout)
+    if columns is not None:
+        steps.insert(0, ("columns", columns))
     decisions = [
         ("Rows", f"{len(y)}"),
-        ("Target", f"{layout.target or 'in the file'}: {_target(task, y)} ({task_reason})"),
+        ("Target", f"{layout.target or 'in the file'}: {target_summary(task, y)} ({task_reason})"),
         *features,
         ("Left out", "; ".join(f"{name} ({why})" for name, why in layout.left_out.items())),
         ("Taxonomy", "" if taxonomy is None else f"{taxonomy.n_nodes} nodes, {taxonomy.n_leaves} leaves"),
@@ -127,6 +123,16 @@ def plan(
         ("Learned", "kernel parameters, by cross-validation" if optimize else ""),
     ]  # fmt: skip
     return Plan(Pipeline(steps), task, y, [row for row in decisions if row[1]])
+
+
+def decided(task: str, y: np.ndarray, taxonomy: Any = None) -> tuple[str, str, np.ndarray]:
+    """Return the task, why, and the target as the model wants it."""
+    task, reason = _task(task, y, taxonomy)
+    if task == REGRESSION:
+        if y.dtype.kind not in "iuf":
+            raise UserError(f"--task regression needs numbers as target, got {str(y[0])!r}.")
+        y = y.astype(np.float64)
+    return task, reason, y
 
 
 def _task(task: str, y: np.ndarray, taxonomy: Any) -> tuple[str, str]:
@@ -146,7 +152,8 @@ def _task(task: str, y: np.ndarray, taxonomy: Any) -> tuple[str, str]:
     return REGRESSION, f"{distinct} different whole numbers; else --task classification"
 
 
-def _target(task: str, y: np.ndarray) -> str:
+def target_summary(task: str, y: np.ndarray) -> str:
+    """Say what the target is."""
     if task == REGRESSION:
         return f"regression, {y.min():.4g} to {y.max():.4g}"
     return f"classification, {len(np.unique(y))} classes"
@@ -168,7 +175,7 @@ def _estimator(task: str, **parameters: Any) -> Any:
     return kind(**parameters)
 
 
-def _preprocessing(layout: Layout) -> tuple[Any, list[tuple[str, str]]]:
+def preprocessing(layout: Layout) -> tuple[Any, list[tuple[str, str]]]:
     """Return the transformer, None if there is nothing to do, and what it does."""
     if layout.source == "sparse":
         return None, [("Features", f"{layout.n_features}, sparse, as they are")]

@@ -84,14 +84,14 @@ def read_training(
     y : ndarray of shape (n_samples,), text, int64 or float64
     layout : Layout
     """
-    extension = _extension(path)
+    extension = extension_of(path)
     if extension in COLUMNS:
         if target is None:
             raise UserError(f"Name the column of {path} to predict: --target COLUMN.")
-        frame = _read_frame(path, extension, text=[target])
-        y = _column_target(frame, target, path, labels_are_text)
-        layout = _column_layout(frame.drop(columns=target), target, path)
-        return _as_kinds(frame, layout, path), y, layout
+        frame = read_frame(path, extension, text=[target])
+        y = column_target(frame, target, path, labels_are_text)
+        layout = column_layout(frame.drop(columns=target), target, path)
+        return as_kinds(frame, layout, path), y, layout
     if extension in SPARSE_ROWS:
         if target is not None:
             raise UserError(f"{path} has the target in front of each row: leave --target out.")
@@ -105,7 +105,7 @@ def read_training(
             raise UserError(f"{path} has no array {target or 'y'!r}; name another by --target.")
         layout = Layout("sparse" if sp.issparse(X) else "array", target or "y", X.shape[1])
     _check_rows(X, y, path)
-    return X, _labels(y, TEXT if labels_are_text else None, path), layout
+    return X, labels_as(y, TEXT if labels_are_text else None, path), layout
 
 
 def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any]:
@@ -122,7 +122,7 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
     X : DataFrame, ndarray or CSR array
     y : ndarray of shape (n_samples,) or None
     """
-    extension = _extension(path)
+    extension = extension_of(path)
     if (extension in COLUMNS) != (layout.source == "columns"):
         wanted = COLUMNS if layout.source == "columns" else ARRAYS + SPARSE_ROWS
         raise UserError(f"The model was trained on other data: it reads {', '.join(wanted)}.")
@@ -149,10 +149,10 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
     if y is None:
         raise UserError(f"{path} has no array {layout.target or 'y'!r} to compare with.")
     _check_rows(X, y, path)
-    return X, _labels(y, layout.labels, path)
+    return X, labels_as(y, layout.labels, path)
 
 
-def _extension(path: Path) -> str:
+def extension_of(path: Path) -> str:
     name = path.name.lower()
     for extension in COLUMNS + SPARSE_ROWS + ARRAYS:
         if name.endswith(extension):
@@ -161,7 +161,7 @@ def _extension(path: Path) -> str:
     raise UserError(f"{path}: unknown kind of file; the name must end in one of {known}.")
 
 
-def _read(path: Path, read: Callable[[], Any]) -> Any:
+def read_or_say(path: Path, read: Callable[[], Any]) -> Any:
     """Read, or say in one line why not."""
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
@@ -176,20 +176,28 @@ def _read(path: Path, read: Callable[[], Any]) -> Any:
 # --- columns ---------------------------------------------------------------------------------------
 
 
-def _read_frame(path: Path, extension: str, text: list[str]) -> Any:
-    """Read a DataFrame; the columns named in `text` as they are written."""
+def read_frame(path: Path, extension: str, text: list[str], *, keep_index: bool = False) -> Any:
+    """Read a DataFrame; the columns named in `text` as they are written.
+
+    A Parquet file may have an index. It is dropped, or with `keep_index` made the first columns if it names the rows.
+    """
     require("pandas", purpose=f"Reading {path}")
     import pandas as pd
 
     if extension == ".parquet":
         require("pyarrow", purpose=f"Reading {path}")
-        frame = _read(path, lambda: pd.read_parquet(path))
+        frame = read_or_say(path, lambda: pd.read_parquet(path))
+        numbered = pd.api.types.is_integer_dtype(frame.index) and frame.index.name is None
+        if keep_index and not numbered:
+            frame = frame.reset_index()
     else:
         options: dict[str, Any] = {
             "sep": "\t" if extension.startswith(".tsv") else ",",
             "low_memory": False,
         }
-        frame = _read(path, lambda: pd.read_csv(path, dtype=dict.fromkeys(text, str), **options))
+        frame = read_or_say(
+            path, lambda: pd.read_csv(path, dtype=dict.fromkeys(text, str), **options)
+        )
         # pandas takes "true" for a bool and would write it "True"; a category stays as written.
         booleans = [name for name, kind in frame.dtypes.items() if kind.kind in "bO"]
         if booleans:
@@ -200,7 +208,7 @@ def _read_frame(path: Path, extension: str, text: list[str]) -> Any:
     return frame.reset_index(drop=True)
 
 
-def _column_layout(frame: Any, target: str, path: Path) -> Layout:
+def column_layout(frame: Any, target: str, path: Path) -> Layout:
     columns, left_out = {}, {}
     for name in frame.columns:
         kind, reason = _kind(frame[name], name)
@@ -245,15 +253,15 @@ def _new_columns(
     path: Path, extension: str, layout: Layout, need_target: bool
 ) -> tuple[Any, np.ndarray | None]:
     text = [name for name, kind in layout.columns.items() if kind != NUMBER]
-    frame = _read_frame(path, extension, text=[*text, layout.target or ""])
-    X = _as_kinds(frame, layout, path)
+    frame = read_frame(path, extension, text=[*text, layout.target or ""])
+    X = as_kinds(frame, layout, path)
     if not need_target:
         return X, None
-    y = _column_target(frame, layout.target or "", path, labels_are_text=layout.labels == TEXT)
-    return X, _labels(y, layout.labels, path)
+    y = column_target(frame, layout.target or "", path, labels_are_text=layout.labels == TEXT)
+    return X, labels_as(y, layout.labels, path)
 
 
-def _as_kinds(frame: Any, layout: Layout, path: Path) -> Any:
+def as_kinds(frame: Any, layout: Layout, path: Path) -> Any:
     """Return the columns of the layout: float64, or str with "" where a value is missing."""
     import pandas as pd
 
@@ -284,7 +292,7 @@ def _numbers(column: Any, name: str, path: Path) -> Any:
     return values.astype(np.float64)
 
 
-def _column_target(frame: Any, target: str, path: Path, labels_are_text: bool) -> np.ndarray:
+def column_target(frame: Any, target: str, path: Path, labels_are_text: bool) -> np.ndarray:
     import pandas as pd
 
     if target not in frame.columns:
@@ -300,8 +308,8 @@ def _column_target(frame: Any, target: str, path: Path, labels_are_text: bool) -
     if not labels_are_text and not pd.api.types.is_bool_dtype(column):
         numbers = pd.to_numeric(column.astype(object), errors="coerce")
         if numbers.notna().all():
-            return _labels(np.asarray(numbers), None, path)
-    return _labels(np.asarray(column.astype(object), dtype=object), TEXT, path)
+            return labels_as(np.asarray(numbers), None, path)
+    return labels_as(np.asarray(column.astype(object), dtype=object), TEXT, path)
 
 
 # --- arrays ----------------------------------------------------------------------------------------
@@ -311,7 +319,7 @@ def _read_svmlight(path: Path) -> tuple[Any, np.ndarray]:
     from sklearn.datasets import load_svmlight_file
 
     # By itself it would guess from each file anew whether features are counted from 0 or 1.
-    X, y = _read(path, lambda: load_svmlight_file(str(path), zero_based=True))
+    X, y = read_or_say(path, lambda: load_svmlight_file(str(path), zero_based=True))
     if X.shape[0] == 0:
         raise UserError(f"{path} has no rows.")
     return sp.csr_array(X), y
@@ -336,7 +344,7 @@ def _read_npz(path: Path, target: str) -> tuple[Any, np.ndarray | None]:
             X.check_format(full_check=True)
             return X, y
 
-    X, y = _read(path, read)
+    X, y = read_or_say(path, read)
     if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[0] == 0:
         raise UserError(
             f"{path}: X must be numbers of shape (rows, features), "
@@ -356,7 +364,7 @@ def _check_rows(X: Any, y: np.ndarray, path: Path) -> None:
 # --- labels ----------------------------------------------------------------------------------------
 
 
-def _labels(y: np.ndarray, kind: str | None, path: Path) -> np.ndarray:
+def labels_as(y: np.ndarray, kind: str | None, path: Path) -> np.ndarray:
     """Return text, int64 (all numbers whole) or float64; kind None is what the values are."""
     numeric = y.dtype.kind in "iuf"
     if numeric and not np.isfinite(y).all():
