@@ -259,7 +259,8 @@ class PairGram(InputOperator):
             return np.empty(0)
         E, F = (np.asarray(part, np.float64).reshape(part.shape[0], -1) for part in (E, F))
         if self.form == "primal":  # every parameter of a linear kernel is a factor
-            return np.full(self.theta.size, float(np.sum(E * self._accurate(F))))
+            value = float(np.sum(E * self._accurate(F)))
+            return self.kernel.joined(*(np.full(k.theta.size, value) for k in self.kernel.bases()))
         if self.form == "streamed":
             return self.kernel.joined(*self._terms[0][1].kernel_gradients(E, F))
         totals = [np.zeros(matrix.shape) for matrix in self._matrices]
