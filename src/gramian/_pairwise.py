@@ -272,9 +272,10 @@ def _warn_of_conflicts(X: Pairs, y: np.ndarray) -> None:
     if bad.size:
         rows = np.flatnonzero(cell == bad[0])
         other = rows[code[rows] != code[rows[0]]][0]
+        one, two = y[[rows[0], other]].tolist()
         warnings.warn(
             f"{bad.size} pairs occur more than once with different y, first: left object {left[bad[0]]} with right "
-            f"object {right[bad[0]]} has y = {y[rows[0]]!r} (row {rows[0]}) and {y[other]!r} (row {other}). All of "
+            f"object {right[bad[0]]} has y = {one!r} (row {rows[0]}) and {two!r} (row {other}). All of "
             "them count, as repeated measurements do; drop or average them if they are mistakes.",
             UserWarning,
             stacklevel=level_of_caller(),

@@ -290,7 +290,7 @@ def test_form_and_route_say_why():
     assert operator.route_.reason in operator.reason
     assert PairGram(pk.Linear(RBF(1.0), RBF(1.0)), X).route_ is None
     assert PairGram(LINEAR[0], X, form="primal").reason == "asked for"
-    with pytest.raises(ValueError, match="form must be one of .*; got 'dense'"):
+    with pytest.raises(ValueError, match=r"form must be one of .*; got 'dense'"):
         PairGram(LINEAR[0], X, form="dense")
     for kernel in (pk.Kronecker(RBF(1.0), Linear()), pk.Linear(Linear(), Linear())):
         with pytest.raises(ValueError, match="primal form needs"):

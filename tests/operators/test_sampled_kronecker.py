@@ -332,6 +332,13 @@ def test_fewer_coefficients_never_cost_more(a, b, c, d, data, itemsize):
         assert every.first == ("left" if identity == "left" else "right")
 
 
+def test_starting_blas_is_counted_with_an_identity():
+    """A few cells are not worth it, whichever factor is an identity."""
+    for left in (True, False):
+        route = best_route(Shape(3, 3, 3, 3, 4, 4, left, not left), 8)
+        assert (route.phase_one, route.phase_two) == ("cells", "cells")
+
+
 def test_the_same_product_turned_costs_the_same():
     shape = Shape(300, 200, 50, 70, 4_000, 6_000)
     one, other = best_route(shape, 8), best_route(shape.turned(), 8)

@@ -133,16 +133,16 @@ def best_route(shape: Shape, itemsize: int) -> Route:
 def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
     """Estimated nanoseconds on one core."""
     rates = RATES[itemsize]
+    cost = START_BLAS if "blocks" in (one, two) else 0.0
     if s.right_identity:
-        cost = s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
+        cost += s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
     elif one == "cells":
         far = s.d * s.c * itemsize > FAR
-        cost = s.e * s.c * (rates.spread_far if far else rates.spread)
+        cost += s.e * s.c * (rates.spread_far if far else rates.spread)
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write)
     else:
-        cost = s.b * s.d * (s.c * rates.multiply + rates.write) + s.e * rates.move + START_BLAS
+        cost += s.b * s.d * (s.c * rates.multiply + rates.write) + s.e * rates.move
     if two == "cells":
         far = s.b * s.c * itemsize > FAR
         return cost + s.f * s.b * (rates.read_far if far else rates.read)
-    cost += s.a * s.c * (s.b * rates.multiply + rates.write) + s.f * rates.move
-    return cost + (START_BLAS if one == "cells" else 0)
+    return cost + s.a * s.c * (s.b * rates.multiply + rates.write) + s.f * rates.move
