@@ -223,8 +223,8 @@ def test_ids_by_position_when_names_differ_and_an_index_in_parquet(done, files):
         (("pairs.csv", *TABLES, "--pairwise-kernel", "mlpk"), "is for pairs of one kind"),
         (("pairs.csv", *TABLES, "--pairwise-kernel", "gaussian", "--kernel", "linear"), "leave --kernel linear out"),
         (("pairs.csv", "--pairwise-kernel", "kronecker"), "--pairwise-kernel kronecker is for pairs"),
-        (("pairs.csv", "--left", "twice.csv", "--right", "proteins.csv"), "'000' occurs more than once in column 'drug' (rows 1 and 25)"),
-        (("pairs.csv", "--left", "empty.csv", "--right", "proteins.csv"), "the id in column 'drug' is missing in row 3"),
+        (("pairs.csv", "--left", "twice.csv", *TABLES[2:]), "id '000' occurs more than once in column 'drug' (rows 1"),
+        (("pairs.csv", "--left", "empty.csv", *TABLES[2:]), "the id in column 'drug' is missing in row 3"),
         (("narrow.csv", *TABLES), "narrow.csv needs two columns with the ids"),
     ],
 )  # fmt: skip

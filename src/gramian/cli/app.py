@@ -10,18 +10,15 @@ import json
 import os
 import sys
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import get_console
 from rich.markup import escape
 
+from gramian.cli.choices import Kernel, Optimize, PairwiseKernel, Setting, Share, Task
 from gramian.cli.errors import UserError, one_line_errors, readable_warnings, require
-
-if TYPE_CHECKING:
-    from gramian.cli.model_file import Model
 
 HELP = (
     "[bold]gramian[/bold]: kernel learning when the outputs have structure, compatible with scikit-learn."
@@ -109,64 +106,6 @@ EVALUATE_EPILOG = """
 PREDICTION_FORMATS = (".csv", ".parquet")
 DEFAULT_FIGURE = Path("gramian-demo.png")
 FORMATS = (".png", ".svg", ".pdf")
-
-
-class Task(StrEnum):
-    """Values of --task."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class Kernel(StrEnum):
-    """Values of --kernel."""
-
-    rbf = "rbf"
-    matern12 = "matern12"
-    matern32 = "matern32"
-    matern52 = "matern52"
-    rational_quadratic = "rational_quadratic"
-    linear = "linear"
-    polynomial = "polynomial"
-
-
-class PairwiseKernel(StrEnum):
-    """Values of --pairwise-kernel."""
-
-    linear = "linear"
-    poly2d = "poly2d"
-    kronecker = "kronecker"
-    gaussian = "gaussian"
-    cartesian = "cartesian"
-    symmetric = "symmetric"
-    antisymmetric = "antisymmetric"
-    ranking = "ranking"
-    mlpk = "mlpk"
-
-
-class Setting(StrEnum):
-    """Values of --setting."""
-
-    A = "A"
-    B = "B"
-    C = "C"
-    D = "D"
-
-
-class Share(StrEnum):
-    """Values of --share."""
-
-    tied = "tied"
-    by_class = "class"
-    level = "level"
-    subtree = "subtree"
-
-
-class Optimize(StrEnum):
-    """Values of --optimize."""
-
-    cv = "cv"
 
 
 DataFile = Annotated[
@@ -426,11 +365,12 @@ def predict(
         if out is not None:
             _check_place(out, PREDICTION_FORMATS)
         from gramian.cli.model_file import load
+        from gramian.cli.new_data import new_data
         from gramian.cli.predictions import predictions, write, write_csv
 
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
-        X, _ = _new_data(fitted, data, left, right, need_target=False)
+        X, _ = new_data(fitted, data, left, right, need_target=False)
         columns = predictions(fitted, X, proba=proba, nodes=nodes)
         if out is None:
             write_csv(columns, sys.stdout)
@@ -459,10 +399,11 @@ def evaluate(
         from gramian.cli.evaluate import by_setting, setting_table, table
         from gramian.cli.evaluate import evaluate as measure
         from gramian.cli.model_file import load
+        from gramian.cli.new_data import new_data
 
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
-        X, y = _new_data(fitted, data, left, right, need_target=True)
+        X, y = new_data(fitted, data, left, right, need_target=True)
         values = measure(fitted, X, y)
         content = {
             "model": str(model),
@@ -483,21 +424,6 @@ def evaluate(
         get_console().print(*tables, sep="\n")
         if report is not None:
             report.write_text(text + "\n", encoding="utf-8")
-
-
-def _new_data(
-    fitted: Model, data: Path, left: Path | None, right: Path | None, *, need_target: bool
-) -> tuple[Any, Any]:
-    """Read data for a model of single examples or of pairs."""
-    from gramian.cli.pair_plan import refuse_other_options
-    from gramian.cli.pair_tables import read_new_pairs
-    from gramian.cli.tables import read_new
-
-    if fitted.objects is None:
-        others = {"--left": left, "--right": right}
-        refuse_other_options(others, "is for models of pairs; this one is of single examples.")
-        return read_new(data, fitted.layout, need_target=need_target)
-    return read_new_pairs(data, left, right, fitted.layout, fitted.objects, need_target=need_target)
 
 
 def _check_place(path: Path, formats: tuple[str, ...] = ()) -> None:
