@@ -235,7 +235,7 @@ class PairwiseRidge(_PairwiseRegressor):
         values = checked_path(regularizations)
         if self.solver not in ("auto", "minres") or self.optimize is not None or np.ndim(y) != 1:
             return super().fit_path(X, y, regularizations, sample_weight)
-        whole = _Path(**clone(self).get_params()).set_params(solver="minres")
+        whole = _Path(**clone(self).get_params(deep=False)).set_params(solver="minres")
         whole.regularizations = values
         whole.fit(X, y, sample_weight)
         models = []
