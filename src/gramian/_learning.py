@@ -18,6 +18,7 @@ from gramian._arrays import Array, device_of, namespace, to_numpy
 from gramian._prior import Prior
 from gramian._validation import check_number
 from gramian.losses import Loss
+from gramian.pairs import Pairs
 from gramian.selection import (
     CrossValidationCriterion,
     CrossValidationSearch,
@@ -85,6 +86,8 @@ def learn_prior(
     n = int(X.shape[0])
     stages, sizes = [lambda: stage(None)], [n]
     size = search.coarse_samples(n)
+    if isinstance(X, Pairs) and search.coarse == "auto":
+        size = None  # a few pairs of many objects say little about any of them
     if size is not None:
         rows = _representative(data.y if classifier else None, n, size, random_state)
         stages.insert(0, lambda: stage(rows))
@@ -155,8 +158,11 @@ def _rows_of(
         return X, Y, weights, training, held_out
     xp = namespace(Y)
     numbers = xp.asarray(rows, device=device_of(Y))
-    part = X[rows] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
-    if any(kernel.is_precomputed for kernel in prior.kernels):
+    if isinstance(X, Pairs):
+        part = X[rows]
+    else:
+        part = X[rows] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
+    if any(kernel.is_precomputed for kernel in prior.kernels) and not isinstance(X, Pairs):
         part = part[:, rows] if sp.issparse(X) else namespace(X).take(part, numbers, axis=1)
     w = None if weights is None else xp.take(weights, numbers, axis=0)
     return part, xp.take(Y, numbers, axis=0), w, training[rows], held_out[rows]
