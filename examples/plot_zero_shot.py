@@ -35,10 +35,10 @@ X, y = load_digits(return_X_y=True)
 X = X / 16
 
 # %%
-# Train on seven digits; 2, 6 and 8 are held out (a lucky choice, see below). By default `predict` answers with one of the unseen
-# classes. The score of a pair is bilinear in pixels x and attributes s, :math:`f(x, s) = x^\top W s`; that
-# is ridge regression with linear kernels on both sides, which for all pairs of examples and classes
-# has a closed form.
+# Train on seven digits; 2, 6 and 8 are held out (a lucky choice, see below). By default `predict` answers
+# with one of the unseen classes. The score of a pair is bilinear in pixels x and attributes s,
+# :math:`f(x, s) = x^\top W s`; that is ridge regression with linear kernels on both sides, which for all
+# pairs of examples and classes has a closed form.
 
 from gramian import PairwiseRidge, ZeroShotClassifier
 
