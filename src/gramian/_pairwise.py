@@ -191,6 +191,10 @@ class PairwiseMachine(KernelMachine):
                     f"X_val has {X.shape[1]} features, but X has {self.n_features_in_}."
                 )
             X = Pairs.from_wide(X, self._left_columns, self._right_columns)
+        for side, columns in (("left", self._left_columns), ("right", self._right_columns)):
+            have, need = getattr(X, side).shape[1], max(1, len(columns))
+            if have != need:
+                raise ValueError(f"X_val.{side} has {have} columns, but that of X has {need}.")
         y = column_or_1d(y)
         check_consistent_length(X, y)
         return X, y

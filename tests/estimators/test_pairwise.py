@@ -38,7 +38,10 @@ from gramian.pairwise import pairwise_from_svc
 from gramian.selection import CrossValidationCriterion, CrossValidationSearch, fold_masks
 from gramian.solvers import Problem
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:The test part of fold"),  # few pairs: some folds have one class
+]
 
 RIDGE, KLR, MARGIN, RANK = PairwiseRidge, PairwiseLogisticRegression, PairwiseSVC, PairwiseRanker
 CLASSIFIERS = [KLR, MARGIN]
@@ -77,6 +80,13 @@ def fitted(estimator, X=PAIRS, y=None, sample_weight=None, fit=None, **params):
 
 # --- against dense matrices -----------------------------------------------------------------
 
+
+@cache
+def gram(kernel, new=False):
+    """The matrix of the training pairs, or from them to the new ones; once for all tests."""
+    return pair_gram(kernel, NEW if new else PAIRS, PAIRS)
+
+
 EVERY_KERNEL = [
     KERNEL,
     pk.Linear(RBF(1.5), Linear()),
@@ -91,7 +101,7 @@ EVERY_KERNEL = [
 @pytest.mark.parametrize("solver", ["auto", "kernel_cg", "newton"])
 @pytest.mark.parametrize("variance", [0.0, 2.0])
 def test_ridge_solves_the_linear_system(kernel, solver, variance):
-    K = pair_gram(kernel, PAIRS) + variance
+    K = gram(kernel) + variance
     dual = np.linalg.solve(K + 0.3 * np.eye(N), VALUES)
     model = fitted(RIDGE, pairwise_kernel=kernel, solver=solver, intercept_variance=variance)
     np.testing.assert_allclose(model.predict(PAIRS), K @ dual, atol=1e-6)
@@ -99,7 +109,7 @@ def test_ridge_solves_the_linear_system(kernel, solver, variance):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # cartesian, new objects
         found = model.predict(NEW)
-    expected = (pair_gram(kernel, NEW, PAIRS) + variance) @ dual
+    expected = (gram(kernel, new=True) + variance) @ dual
     np.testing.assert_allclose(found, expected, atol=1e-6)
     objective = 0.5 * np.sum((K @ dual - VALUES) ** 2) + 0.15 * dual @ K @ dual
     assert model.solution_.objective == pytest.approx(objective, rel=1e-9)
@@ -121,7 +131,7 @@ def test_ridge_on_one_kind_of_object(make):
 @cache
 def minimum(loss, variance):
     """The smallest objective and its latent values by SciPy, through a square root of K."""
-    K, y, strength = pair_gram(KERNEL, PAIRS) + variance, 2.0 * LABELS - 1, 0.3
+    K, y, strength = gram(KERNEL) + variance, 2.0 * LABELS - 1, 0.3
     values, vectors = np.linalg.eigh(K)
     L = vectors * np.sqrt(np.clip(values, 0, None))
 
@@ -163,7 +173,7 @@ def test_ranker_finds_the_minimum(groups, solver):
     }[groups]
     same = (of_pair[:, None] == of_pair[None, :]).astype(float)
     centring = np.diag(same.sum(axis=1)) - same  # the loss is ½ eᵀ C e with e = u − y
-    K = pair_gram(KERNEL, PAIRS)
+    K = gram(KERNEL)
     dual = np.linalg.solve(centring @ K + 0.3 * np.eye(N), centring @ VALUES)
     u, residual = K @ dual, K @ dual - VALUES
     differences = residual[:, None] - residual[None, :]
@@ -549,6 +559,29 @@ def test_early_stopping_with_an_intercept_and_single_precision(estimator):
         model.fit(single[~HELD_OUT], y[~HELD_OUT], X_val=X_val, y_val=y_val)
     found = validation_score(estimator, model, X_val, y_val)
     assert model.validation_score_.max() == pytest.approx(found, abs=1e-3)
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, "linear", "cartesian", "poly2d"], ids=str)
+def test_validation_pairs_may_be_stored_otherwise(kernel):
+    def sparse(X):
+        tables = sp.csr_array(X.left), sp.csr_array(X.right)
+        return Pairs(*tables, X.left_index, X.right_index)
+
+    train, val = PAIRS[~HELD_OUT], PAIRS[HELD_OUT]
+    scores = [
+        RIDGE(pairwise_kernel=kernel, regularization=0.01)
+        .fit(X, VALUES[~HELD_OUT], X_val=X_val, y_val=VALUES[HELD_OUT])
+        .validation_score_[:5]
+        for X, X_val in (
+            (train, val),
+            (train, sparse(val)),
+            (sparse(train), val),
+            (sparse(train), val.to_wide()),
+            (sp.csr_array(train.to_wide()), val),
+        )
+    ]
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], atol=1e-9)
 
 
 def test_early_stopping_of_three_classes_is_by_accuracy():

@@ -75,6 +75,7 @@ class PairGram(InputOperator):
     ):
         if form not in FORMS:
             raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}; got {form!r}.")
+        X = X if Z is None else X.in_format_of(Z)
         self.asked = form
         self.pairs = X
         self.others = Z
