@@ -100,6 +100,11 @@ class Route:
     reason: str = "asked for"
     cost: float = float("nan")
 
+    @property
+    def needs_blas(self) -> bool:
+        """Whether a phase multiplies whole blocks."""
+        return "blocks" in (self.phase_one, self.phase_two)
+
 
 def best_route(shape: Shape, itemsize: int) -> Route:
     """Return the route of least estimated cost.

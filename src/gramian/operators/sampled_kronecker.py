@@ -10,7 +10,8 @@ Deviates from the paper in
 
 1. each phase may also multiply whole blocks, which wins as soon as a fair part of the cells is observed; see
    `kronecker_route` for the choice and `kronecker_loops` for the loops;
-2. coefficients that are zero are skipped in phase one, and the route is chosen for those that are left;
+2. coefficients that are zero are skipped in phase one, and the route is chosen for those that are left (their mean
+   number if there are several right-hand sides);
 3. cells are sorted once, so that the loops run over rows in parallel and without conflicts.
 
 Cost: that of the best of eight routes. Memory: the intermediate matrix, b × c or a × d, and one more of that size for
@@ -31,10 +32,11 @@ from numba import get_num_threads
 from gramian._threads import exclusive, single_threaded_blas
 from gramian.operators.cells import Cells
 from gramian.operators.kronecker_loops import (
-    compress,
     fill,
     multiply,
     multiply_and_read,
+    multiply_each,
+    multiply_turned,
     read,
     spread,
     spread_transposed,
@@ -44,7 +46,7 @@ from gramian.operators.kronecker_route import Route, Shape, best_route
 __all__ = ["SampledKronecker"]
 
 CACHED = 2**24  # bytes of the factor that a stretch of `spread` may use
-WORTH_COMPRESSING = 0.8  # share of coefficients that are not zero
+ROOM = 2**27  # bytes of intermediate matrices beyond which right-hand sides go one by one
 
 
 class SampledKronecker:
@@ -120,7 +122,7 @@ class SampledKronecker:
         self.sources = sources
         self.shape = (targets.n_pairs, sources.n_pairs)
         self._fixed = None if route is None else _checked_route(route, self.left, self.right)
-        self._room: dict[tuple[str, tuple[int, int]], np.ndarray] = {}
+        self._room: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
         self.route_ = self._route(sources.n_cells)
 
     @classmethod
@@ -158,9 +160,13 @@ class SampledKronecker:
             )
         flat = _flat(B)
         cells = self.sources.gathered(flat.astype(self.dtype, copy=False))
-        values = np.empty((self.targets.n_cells, flat.shape[1]), self.dtype)
-        for k in range(flat.shape[1]):
-            values[:, k] = self._product(np.ascontiguousarray(cells[:, k]))
+        at_once = self._columns_at_once()
+        rows = [np.empty((0, self.targets.n_cells), self.dtype)] * (not flat.shape[1])
+        rows += [
+            self._products(np.ascontiguousarray(cells[:, k : k + at_once].T))
+            for k in range(0, flat.shape[1], at_once)
+        ]
+        values = (rows[0] if len(rows) == 1 else np.concatenate(rows)).T
         kind = B.dtype if B.dtype.kind == "f" else self.dtype
         out = self.targets.handed_out(values).astype(kind, copy=False)
         return out.reshape((self.shape[0], *B.shape[1:]))
@@ -216,7 +222,11 @@ class SampledKronecker:
                 right += _dense(W.T @ inner)
         return left, right
 
-    # --- one column -------------------------------------------------------------------------
+    # --- some columns -----------------------------------------------------------------------
+
+    def _columns_at_once(self) -> int:
+        (a, c), (b, d) = self.targets.size, self.sources.size
+        return max(1, ROOM // (max(1, b * c, a * d, b * d) * self.dtype.itemsize))
 
     def _shape(self, count: int) -> Shape:
         (a, c), (b, d) = self.targets.size, self.sources.size
@@ -225,63 +235,64 @@ class SampledKronecker:
     def _route(self, count: int) -> Route:
         return self._fixed or best_route(self._shape(count), self.dtype.itemsize)
 
-    def _product(self, v: np.ndarray) -> np.ndarray:
-        """Values at the target cells from those at the source cells."""
-        count = int(np.count_nonzero(v))
-        full = count == v.size
-        route = self.route_ if full else self._route(count)
+    def _products(self, values: np.ndarray) -> np.ndarray:
+        """Values (k, n_target_cells) from those at the source cells, (k, n_source_cells)."""
+        count = int(np.count_nonzero(values)) // max(1, len(values))
+        route = self.route_ if count == values.shape[1] else self._route(count)
         turned = route.first == "left"
-        left, right = (self.right, self.left) if turned else (self.left, self.right)
+        left = self.right if turned else self.left
         assert left is not None  # routes never end with an identity
-        source, target = (
-            c.by_column() if turned else c.by_row() for c in (self.sources, self.targets)
-        )
-        ptr, columns = source.ptr, source.columns
-        values = v if source.order is None else v[source.order]
-        if count < WORTH_COMPRESSING * v.size:
-            ptr, columns, values = compress(ptr, columns, values, count)
-        (a, c), (b, d) = target.size, source.size
-        blocks = "blocks" in (route.phase_one, route.phase_two)
-        by_cells = route.phase_two == "cells"
-        with exclusive():
-            shape = (c, b) if by_cells else (b, c)
-            inner = self._buffer("inner", shape)
-            parts = 4 * get_num_threads()
-            with single_threaded_blas() if blocks else nullcontext():
-                if route.phase_one == "cells" and right is not None:
-                    width = max(256, CACHED // (max(1, d) * self.dtype.itemsize))
-                    loop = spread_transposed if by_cells else spread
-                    factor = self._transposed(turned)
-                    loop(_bounds(ptr, parts), ptr, columns, values, factor, width, inner)
-                else:
-                    if source.is_grid and full:
-                        V = values.reshape(b, d)
-                    else:
-                        V = inner if right is None and not by_cells else self._buffer("V", (b, d))
-                        fill(_bounds(ptr, parts), ptr, columns, values, V)
-                    if right is None:
-                        if by_cells:
-                            inner[:] = V.T
-                        else:
-                            inner = V
-                    elif by_cells:
-                        multiply(_even(c), right, V.T, inner)
-                    else:
-                        multiply(_even(b), V, self._transposed(turned), inner)
-                out = np.empty(target.columns.size, self.dtype)
-                if by_cells:
-                    bounds = _bounds(target.ptr, parts)
-                    read(bounds, target.ptr, target.columns, left, inner, out)
-                elif target.is_grid:
-                    multiply(_even(a), left, inner, out.reshape(a, c))
-                else:
-                    whole = self._buffer("whole", (a, c))
-                    multiply_and_read(_even(a), target.ptr, target.columns, left, inner, whole, out)
+        target = self.targets.by_column() if turned else self.targets.by_row()
+        with exclusive(), single_threaded_blas() if route.needs_blas else nullcontext():
+            inner = self._inner(values, route, turned)
+            out = np.empty((len(values), target.columns.size), self.dtype)
+            rows, columns = target.size
+            if route.phase_two == "cells":
+                bounds = _bounds(target.ptr)
+                read(bounds, target.ptr, target.columns, left, inner, out)
+            elif target.is_grid:
+                multiply_each(_even(rows), left, inner, out.reshape(len(values), rows, columns))
+            else:
+                whole = self._buffer("whole", (rows, columns))
+                multiply_and_read(_even(rows), target.ptr, target.columns, left, inner, whole, out)
         if target.order is None:
             return out
         back = np.empty_like(out)
-        back[target.order] = out
+        back[:, target.order] = out
         return back
+
+    def _inner(self, values: np.ndarray, route: Route, turned: bool) -> np.ndarray:
+        """Phase one: D of shape (k, b, c), or its transpose (k, c, b) if phase two reads cells."""
+        right = self.left if turned else self.right
+        source = self.sources.by_column() if turned else self.sources.by_row()
+        values = values if source.order is None else np.take(values, source.order, axis=1)
+        k, (b, d) = len(values), source.size
+        c = self.targets.size[0 if turned else 1]
+        by_cells = route.phase_two == "cells"
+        inner = self._buffer("inner", (k, c, b) if by_cells else (k, b, c))
+        bounds = _bounds(source.ptr)
+        if route.phase_one == "cells" and right is not None:
+            width = max(256, CACHED // (max(1, d) * self.dtype.itemsize))
+            loop = spread_transposed if by_cells else spread
+            factor = self._transposed(turned)
+            loop(bounds, source.ptr, source.columns, values, factor, width, inner)
+            return inner
+        if right is None and not by_cells:
+            fill(bounds, source.ptr, source.columns, values, inner)
+            return inner
+        if source.is_grid:
+            V = values.reshape(k, b, d)
+        else:
+            V = self._buffer("V", (k, b, d))
+            fill(bounds, source.ptr, source.columns, values, V)
+        if right is None:
+            inner[:] = V.transpose(0, 2, 1)
+        elif by_cells:
+            multiply_turned(_even(c), right, V, inner)
+        else:
+            flat = V.reshape(k * b, d)
+            multiply(_even(k * b), flat, self._transposed(turned), inner.reshape(k * b, c))
+        return inner
 
     def _transposed(self, turned: bool) -> np.ndarray:
         """The factor that multiplies first, its columns as rows."""
@@ -295,7 +306,7 @@ class SampledKronecker:
     def _right_transposed(self) -> np.ndarray:
         return _transposed(self.right)
 
-    def _buffer(self, name: str, shape: tuple[int, int]) -> np.ndarray:
+    def _buffer(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Room that is kept between products: fresh memory costs more than using it."""
         if (name, shape) not in self._room:
             self._room = {key: room for key, room in self._room.items() if key[0] != name}
@@ -385,9 +396,10 @@ def _transposed(factor: np.ndarray | None) -> np.ndarray:
     return np.ascontiguousarray(factor.T)
 
 
-def _bounds(ptr: np.ndarray, parts: int) -> np.ndarray:
+def _bounds(ptr: np.ndarray) -> np.ndarray:
     """Rows at which to cut into parts of about equal numbers of cells (and rows)."""
     cost = ptr + np.arange(ptr.size)
+    parts = 4 * get_num_threads()
     return np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1)).astype(np.int64)
 
 
