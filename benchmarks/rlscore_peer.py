@@ -100,7 +100,12 @@ def _ridge(a: dict) -> dict:
     seconds, model = once(lambda: CGKronRLS(**_given(a, callback=counter)))
     rows, columns = (a[name].astype(np.int32) for name in ("rows", "columns"))
     predictions = model.predict(a["K"], a["T"], rows, columns)
-    return {"seconds": seconds, "iterations": counter.iterations, "predictions": predictions}
+    return {
+        "seconds": seconds,
+        "iterations": counter.iterations,
+        "predictions": predictions,
+        "coefficients": np.ravel(model.A),
+    }
 
 
 def _svm(a: dict) -> dict:
@@ -109,7 +114,7 @@ def _svm(a: dict) -> dict:
     seconds, model = once(lambda: KronSVM(**_given(a, inneriter=int(a["max_inner"]))))
     rows, columns = (a[f"new_{name}"].astype(np.int32) for name in ("rows", "columns"))
     decisions = model.predict(a["new_K"], a["new_T"], rows, columns)
-    return {"seconds": seconds, "decisions": decisions}
+    return {"seconds": seconds, "decisions": decisions, "coefficients": np.ravel(model.A)}
 
 
 def _complete(a: dict) -> dict:
