@@ -169,6 +169,15 @@ def test_new_tables_replace_known_objects_and_the_others_stay(done, files):
     np.testing.assert_array_equal(same, files[2]["drug"] != first)
 
 
+def test_warnings_of_the_kernel_are_one_line(done, files):
+    done(*FIT, "--pairwise-kernel", "cartesian")
+    for command in ("predict", "evaluate"):
+        result = done(command, "model.skops", "new.csv", "--left", "new_drugs.csv")
+        assert result.stderr.startswith("Note: ")
+        assert len(result.stderr.strip().splitlines()) == 1
+        assert "setting D" in result.stderr
+
+
 @pytest.mark.parametrize("kernel", [None, "antisymmetric", "kronecker"])
 def test_pairs_of_one_kind(done, files, kernel):
     drugs = files[0].index[:24]
@@ -225,6 +234,7 @@ def test_ids_by_position_when_names_differ_and_an_index_in_parquet(done, files):
         (("pairs.csv", "--pairwise-kernel", "kronecker"), "--pairwise-kernel kronecker is for pairs"),
         (("pairs.csv", "--left", "twice.csv", *TABLES[2:]), "id '000' occurs more than once in column 'drug' (rows 1"),
         (("pairs.csv", "--left", "empty.csv", *TABLES[2:]), "the id in column 'drug' is missing in row 3"),
+        (("pairs.csv", "--left", "ids.csv", *TABLES[2:]), "ids.csv has no column to learn from (only the ids)"),
         (("narrow.csv", *TABLES), "narrow.csv needs two columns with the ids"),
     ],
 )  # fmt: skip
@@ -233,6 +243,7 @@ def test_mistakes_are_one_line(refused, files, arguments, words):
     table = drugs[:24].reset_index()
     pd.concat([table, table[:1]]).to_csv("twice.csv", index=False)
     table.assign(drug=table["drug"].where(table.index != 2)).to_csv("empty.csv", index=False)
+    table[["drug"]].to_csv("ids.csv", index=False)
     train[["drug", "affinity"]].to_csv("narrow.csv", index=False)
     assert words in refused("fit", *arguments, "--target", "affinity", "--out", "model.skops")
     assert not Path("model.skops").exists()

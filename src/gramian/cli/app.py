@@ -371,7 +371,8 @@ def predict(
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
         X, _ = new_data(fitted, data, left, right, need_target=False)
-        columns = predictions(fitted, X, proba=proba, nodes=nodes)
+        with readable_warnings():  # of pairs about which a kernel knows nothing
+            columns = predictions(fitted, X, proba=proba, nodes=nodes)
         if out is None:
             write_csv(columns, sys.stdout)
         else:
@@ -404,7 +405,9 @@ def evaluate(
         with readable_warnings():  # other versions of scikit-learn, for example
             fitted = load(model)
         X, y = new_data(fitted, data, left, right, need_target=True)
-        values = measure(fitted, X, y)
+        with readable_warnings():  # of settings that have one class only, for example
+            values = measure(fitted, X, y)
+            settings = None if fitted.objects is None else by_setting(fitted, X, y)
         content = {
             "model": str(model),
             "data": str(data),
@@ -413,9 +416,8 @@ def evaluate(
             "metrics": values,
         }
         tables = [table(values, f"{fitted.task.capitalize()}, {len(y)} rows")]
-        if fitted.objects is not None:
-            with readable_warnings():  # of settings that have one class only
-                content["settings"] = settings = by_setting(fitted, X, y)
+        if settings is not None:
+            content["settings"] = settings
             tables.append(setting_table(settings))
         text = json.dumps(content, indent=2)
         if to_stdout:

@@ -218,7 +218,8 @@ def column_layout(frame: Any, target: str, path: Path) -> Layout:
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UserError(f"{path} has no column to learn from ({reasons or 'only the target'}).")
+        alone = "only the target" if target else "only the ids"
+        raise UserError(f"{path} has no column to learn from ({reasons or alone}).")
     return Layout("columns", target, len(columns), columns, left_out)
 
 
