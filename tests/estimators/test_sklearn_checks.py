@@ -7,14 +7,26 @@ to seven digits. That holds for learned kernels, too: the checks give splits tha
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import KernelLogisticRegression, KernelRidge, KernelSVC
+from gramian import (
+    KernelLogisticRegression,
+    KernelRidge,
+    KernelSVC,
+    PairwiseLogisticRegression,
+    PairwiseRanker,
+    PairwiseRidge,
+    PairwiseSVC,
+)
 from gramian.selection import CrossValidationSearch
 
 # A duality gap of 1e-18 is 1e-9 in the latent function, and out of reach in single precision: there `max_iter` ends it.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("one_thread"),
+]
 TIGHT = {"tol": 1e-18, "max_iter": 60}
 EXACT = {"tol": 1e-18, "max_iter": 15, "solver": "exact"}
 LEARNED = {**TIGHT, "optimize": CrossValidationSearch(max_evaluations=3), "cv": 2}
+MANY = {"tol": 1e-18, "max_iter": 200}
 MANY_STEPS = {"tol": 1e-18, "max_iter": 200, "solver": "kernel_cg"}
 
 ESTIMATORS = [
@@ -38,6 +50,14 @@ ESTIMATORS = [
     KernelSVC(kernel="matern32", intercept_variance=0, **TIGHT),
     KernelSVC(operator="streamed", **TIGHT),
     KernelSVC(**LEARNED),
+    PairwiseRidge(**MANY),
+    PairwiseRidge(pairwise_kernel="gaussian", **MANY),
+    PairwiseLogisticRegression(**TIGHT),
+    PairwiseLogisticRegression(pairwise_kernel="gaussian", **TIGHT),
+    PairwiseSVC(**TIGHT),
+    PairwiseSVC(pairwise_kernel="gaussian", **TIGHT),
+    PairwiseRanker(**MANY),
+    PairwiseRanker(pairwise_kernel="gaussian", **MANY),
 ]
 
 
