@@ -70,8 +70,8 @@ plt.show()
 # Each iteration of the solver is one product with the kernel matrix of all pairs, by the sampled vec
 # trick. Few of them are needed: given validation pairs, `fit` scores each iteration and keeps the best
 # one. They must be of the setting that matters, here D: the pairs that were set aside. With little
-# regularisation, the risk on the training pairs goes on falling while new objects are predicted ever
-# worse.
+# regularisation, the risk on the training pairs goes on falling while predictions for new objects get
+# worse again.
 
 stopped = [
     PairwiseRidge(regularization=value, patience=1000, tol=1e-4).fit(
