@@ -79,7 +79,8 @@ def learn_prior(
     def stage(rows: np.ndarray | None) -> CrossValidationCriterion:
         part, Y, w, trains, held = _rows_of(rows, X, outputs, weights, training, held_out, prior)
         gram, _ = prior.operator(part, Y, intercept_variance, operator, learning=True)
-        problem = Problem(gram, data.loss, Y, regularization, w)
+        loss = data.loss if rows is None else data.loss.of_rows(rows)
+        problem = Problem(gram, loss, Y, regularization, w)
         criteria.append(choose_criterion(problem, trains, held))
         return criteria[-1]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,7 @@ class PairwiseRidge(_PairwiseRegressor):
             vars(model).update(copy.copy(fitted))
             model.dual_coef_ = whole.dual_coef_[:, k : k + 1].copy()
             model.intercept_ = whole.intercept_[k : k + 1].copy()
+            model.solution_ = replace(whole.solution_, coefficients=model.dual_coef_)
             models.append(model)
         return models
 

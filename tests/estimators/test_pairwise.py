@@ -40,7 +40,9 @@ from gramian.solvers import Problem
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore:The test part of fold"),  # few pairs: some folds have one class
+    pytest.mark.filterwarnings(
+        "ignore:The test part of fold"
+    ),  # few pairs: some folds have one class
 ]
 
 RIDGE, KLR, MARGIN, RANK = PairwiseRidge, PairwiseLogisticRegression, PairwiseSVC, PairwiseRanker
@@ -418,6 +420,7 @@ def test_a_path_is_separate_fits(estimator, weighted):
         assert type(one) is estimator
         np.testing.assert_allclose(one.intercept_, alone.intercept_, atol=1e-4)
         assert one.dual_coef_.shape == (N, 1)
+        np.testing.assert_array_equal(one.solution_.coefficients, one.dual_coef_)
 
 
 def test_a_path_of_complete_pairs_and_of_wide_tables():
@@ -829,6 +832,15 @@ def test_the_gradient_of_the_criterion(setting, name, form):
 def test_learning_on_some_pairs_first(estimator):
     search = CrossValidationSearch(tol=0.1, max_evaluations=6, coarse=40)
     model = estimator(RBF(3.0), RBF(3.0), optimize=search, cv=3).fit(PAIRS, target(estimator))
+    assert set(model.optimization_path_.n_samples) == {40, N}
+
+
+def test_learning_with_groups_on_some_pairs_first():
+    search = CrossValidationSearch(tol=0.1, max_evaluations=6, coarse=40)
+    model = RANK(RBF(3.0), RBF(3.0), groups="left", optimize=search, cv=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
+        model.fit(PAIRS, VALUES)
     assert set(model.optimization_path_.n_samples) == {40, N}
 
 

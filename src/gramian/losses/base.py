@@ -90,6 +90,10 @@ class Loss(ABC):
     def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> Curvature:
         """Return the Hessian in U."""
 
+    def of_rows(self, rows: Array) -> Loss:
+        """Return the loss of some of the examples; itself unless it knows about single examples."""
+        return self
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 

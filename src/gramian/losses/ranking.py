@@ -112,6 +112,9 @@ class SquaredRanking(Loss):
     def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> RankingCurvature:
         return RankingCurvature(self, U, weights)
 
+    def of_rows(self, rows: Array) -> SquaredRanking:
+        return SquaredRanking(None if self.groups is None else self.groups[rows])
+
     def _pull(self, V: Array, weights: Array | None) -> Array:
         """w_i W_g (v_i − v̄_g), in the dtype of V."""
         w = _columns(weights, V)
