@@ -8,7 +8,7 @@ Merging repeats is Remark 1 of Airola & Pahikkala.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,15 @@ class SortedCells:
     order: np.ndarray | None
     size: tuple[int, int]
     is_grid: bool
+    _cuts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def bounds(self, threads: int) -> np.ndarray:
+        """Rows at which to cut into parts of about equal numbers of cells (and rows), four for each thread."""
+        if threads not in self._cuts:
+            cost = self.ptr + np.arange(self.ptr.size)
+            at = np.linspace(0, cost[-1], 4 * threads + 1)
+            self._cuts[threads] = np.searchsorted(cost, at).astype(np.int64)
+        return self._cuts[threads]
 
 
 class Cells:

@@ -120,8 +120,10 @@ def best_route(shape: Shape, itemsize: int) -> Route:
     -------
     Route
     """
+    # cells are stored by rows of the left factor; the other order gathers and scatters them
+    reorder = {"right": 0.0, "left": (shape.e + shape.f) * RATES[itemsize].move}
     costs = {
-        (first, one, two): _cost(sizes, one, two, itemsize)
+        (first, one, two): _cost(sizes, one, two, itemsize) + reorder[first]
         for first, sizes in (("right", shape), ("left", shape.turned()))
         for one, two in product(("cells", "blocks"), repeat=2)
         if not sizes.left_identity

@@ -21,7 +21,7 @@ routes by blocks; kept between products.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -247,14 +247,19 @@ class SampledKronecker:
             inner = self._inner(values, route, turned)
             out = np.empty((len(values), target.columns.size), self.dtype)
             rows, columns = target.size
+            threads = get_num_threads()
             if route.phase_two == "cells":
-                bounds = _bounds(target.ptr)
+                bounds = target.bounds(threads)
                 read(bounds, target.ptr, target.columns, left, inner, out)
             elif target.is_grid:
-                multiply_each(_even(rows), left, inner, out.reshape(len(values), rows, columns))
+                multiply_each(
+                    _even(rows, threads), left, inner, out.reshape(len(values), rows, columns)
+                )
             else:
                 whole = self._buffer("whole", (rows, columns))
-                multiply_and_read(_even(rows), target.ptr, target.columns, left, inner, whole, out)
+                multiply_and_read(
+                    _even(rows, threads), target.ptr, target.columns, left, inner, whole, out
+                )
         if target.order is None:
             return out
         back = np.empty_like(out)
@@ -269,8 +274,9 @@ class SampledKronecker:
         k, (b, d) = len(values), source.size
         c = self.targets.size[0 if turned else 1]
         by_cells = route.phase_two == "cells"
+        threads = get_num_threads()
         inner = self._buffer("inner", (k, c, b) if by_cells else (k, b, c))
-        bounds = _bounds(source.ptr)
+        bounds = source.bounds(threads)
         if route.phase_one == "cells" and right is not None:
             width = max(256, CACHED // (max(1, d) * self.dtype.itemsize))
             loop = spread_transposed if by_cells else spread
@@ -288,10 +294,10 @@ class SampledKronecker:
         if right is None:
             inner[:] = V.transpose(0, 2, 1)
         elif by_cells:
-            multiply_turned(_even(c), right, V, inner)
+            multiply_turned(_even(c, threads), right, V, inner)
         else:
             flat = V.reshape(k * b, d)
-            multiply(_even(k * b), flat, self._transposed(turned), inner.reshape(k * b, c))
+            multiply(_even(k * b, threads), flat, self._transposed(turned), inner.reshape(k * b, c))
         return inner
 
     def _transposed(self, turned: bool) -> np.ndarray:
@@ -396,16 +402,10 @@ def _transposed(factor: np.ndarray | None) -> np.ndarray:
     return np.ascontiguousarray(factor.T)
 
 
-def _bounds(ptr: np.ndarray) -> np.ndarray:
-    """Rows at which to cut into parts of about equal numbers of cells (and rows)."""
-    cost = ptr + np.arange(ptr.size)
-    parts = 4 * get_num_threads()
-    return np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1)).astype(np.int64)
-
-
-def _even(n: int) -> np.ndarray:
+@lru_cache(maxsize=256)
+def _even(n: int, threads: int) -> np.ndarray:
     """Rows at which to cut for BLAS: one block a thread, unless blocks get large."""
-    parts = max(get_num_threads(), -(-n // 2048))
+    parts = max(threads, -(-n // 2048))
     return np.linspace(0, n, parts + 1).astype(np.int64)
 
 

@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
 from gramian._arrays import Array, is_numpy
-from gramian.operators import Dense, LabelMixed
+from gramian.operators import Dense, LabelMixed, PairGram
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
 
@@ -30,6 +30,7 @@ from gramian.solvers import Problem
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
 CLOSED_UP_TO = 5000
+PAIRS_UP_TO = 2000  # pairs, whose products are cheap
 NO_WEIGHT = 1e-100  # stands for zero: the example then has coefficients far below rounding
 
 
@@ -41,7 +42,9 @@ class RidgeCriterion(CrossValidationCriterion):
     problem : Problem
         With the squared loss, NumPy arrays and one Gram matrix for all outputs.
     training : array of shape (n, n_folds)
-        1 where an example trains. All others of the fold are held out.
+        1 where an example trains.
+    held_out : array of shape (n, n_folds), default=None
+        1 where an example is judged; None means all that do not train.
 
     Examples
     --------
@@ -60,8 +63,8 @@ class RidgeCriterion(CrossValidationCriterion):
     True
     """
 
-    def __init__(self, problem: Problem, training: Array):
-        super().__init__(problem, training)
+    def __init__(self, problem: Problem, training: Array, held_out: Array = None):
+        super().__init__(problem, training, held_out)
         self._folds = [np.flatnonzero(column == 0) for column in np.asarray(training).T]
 
     def __call__(
@@ -101,16 +104,16 @@ def choose_criterion(
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
     operator = problem.operator
-    stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
+    first = operator.terms[0][0] if isinstance(operator, LabelMixed) else operator
+    limit = CLOSED_UP_TO if isinstance(first, Dense) else PAIRS_UP_TO
     if (
         problem.loss.quadratic
         and problem.loss.separable
-        and stored
+        and isinstance(first, (Dense, PairGram))
         and is_numpy(problem.targets)
-        and problem.shape[0] <= CLOSED_UP_TO
-        and np.array_equal(np.asarray(held_out), 1 - np.asarray(training))
+        and problem.shape[0] <= limit
     ):
-        return RidgeCriterion(problem, training)
+        return RidgeCriterion(problem, training, held_out)
     return CrossValidationCriterion(problem, training, held_out)
 
 
