@@ -259,7 +259,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             )
             return bool(watch is not None and watch(progress)) or stop
 
-        if start is None:
+        if validation is not None:
+            start = None  # few iterations regularise if they start from zero
+        elif start is None:
             start = self._start(problem)
         else:
             start = namespace(start).reshape(start, problem.shape)

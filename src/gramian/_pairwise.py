@@ -176,6 +176,10 @@ class PairwiseMachine(KernelMachine):
         if (X_val is None) != (y_val is None):
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val must be given together; {missing} is missing.")
+        if X_val is not None and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"X_val and y_val are for one output, but y has shape {np.shape(y)}: fit one at a time."
+            )
         with all_or_nothing(self):
             self._fit(X, y, sample_weight, None if X_val is None else (X_val, y_val))
         return self

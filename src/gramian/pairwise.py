@@ -46,6 +46,11 @@ class _PairwiseRegressor(PairwiseMachine, KernelRidge):
 
     def _validation(self, examples: tuple[Any, Any]) -> Validation:
         X, y = self._validation_pairs(*examples)
+        if np.all(y == y[:1]):
+            raise ValueError(
+                "y_val must hold at least two different values to be scored by the concordance index, got "
+                f"{y[:3].tolist()!r}."
+            )
         return self._watched(X, lambda latent: concordance_index(y, latent[:, 0]))
 
 

@@ -120,7 +120,7 @@ def test_ridge_solves_the_linear_system(kernel, solver, variance):
 @pytest.mark.parametrize("make", [pk.Symmetric, pk.Antisymmetric, pk.Ranking, pk.MLPK])
 def test_ridge_on_one_kind_of_object(make):
     X, kernel = one_kind(n=25, n_objects=9), make(RBF(1.1))
-    y = np.random.default_rng(0).normal(size=25)
+    y = np.sin(X.left_index + 2.0 * X.right_index)  # repeated pairs have one value
     dual = np.linalg.solve(pair_gram(kernel, X) + 0.3 * np.eye(25), y)
     model = fitted(RIDGE, X, y, pairwise_kernel=kernel)
     new = one_kind(n=10, seed=4)
@@ -280,8 +280,9 @@ def test_data_frames_with_names_as_selectors():
 
 
 def test_sparse_input():
-    thin = sp.csr_array(np.where(PAIRS.left > -0.5, PAIRS.left, 0.0))
-    right = np.where(PAIRS.right > -0.5, PAIRS.right, 0.0)
+    kept = np.array([True, False])  # no two objects are to look alike
+    thin = sp.csr_array(np.where(kept | (PAIRS.left > -0.5), PAIRS.left, 0.0))
+    right = np.where(kept | (PAIRS.right > -0.5), PAIRS.right, 0.0)
     dense = Pairs(thin.toarray(), right, PAIRS.left_index, PAIRS.right_index)
     expected = fitted(RIDGE, dense).predict(NEW)
     for left, other in ((thin, right), (thin, sp.csr_array(right))):
@@ -585,6 +586,22 @@ def test_validation_pairs_may_be_stored_otherwise(kernel):
     ]
     for other in scores[1:]:
         np.testing.assert_allclose(other, scores[0], atol=1e-9)
+
+
+@every_estimator
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_early_stopping_starts_from_zero(estimator):
+    """Neither a previous fit nor learned parameters leave nothing to stop."""
+    y = target(estimator)
+    data = PAIRS[~HELD_OUT], y[~HELD_OUT]
+    options = {"X_val": PAIRS[HELD_OUT], "y_val": y[HELD_OUT]}
+    first = estimator(pairwise_kernel=KERNEL).fit(*data, **options)
+    warm = estimator(pairwise_kernel=KERNEL, warm_start=True).fit(*data).fit(*data, **options)
+    np.testing.assert_allclose(warm.validation_score_, first.validation_score_)
+    search = CrossValidationSearch(tol=0.1, max_evaluations=3)
+    learned = estimator(RBF(2.0), RBF(2.0), optimize=search, cv=3).fit(*data, **options)
+    score = validation_score(estimator, learned, *options.values())
+    assert learned.validation_score_.max() == pytest.approx(score, abs=1e-9)
 
 
 def test_early_stopping_of_three_classes_is_by_accuracy():

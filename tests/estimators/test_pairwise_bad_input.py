@@ -382,6 +382,18 @@ def test_validation_values_must_be_numbers(estimator):
         estimator().fit(PAIRS, VALUES, X_val=PAIRS, y_val=bad)
 
 
+@pytest.mark.parametrize("estimator", [RIDGE, RANK])
+def test_validation_values_must_differ(estimator):
+    for rows in (slice(0), slice(None)):
+        with pytest.raises(ValueError, match="y_val must hold at least two different values"):
+            estimator().fit(PAIRS, VALUES, X_val=PAIRS[rows], y_val=np.ones(30)[rows])
+
+
+def test_validation_is_for_one_output():
+    with pytest.raises(ValueError, match=r"y has shape \(30, 2\): fit one at a time"):
+        RIDGE().fit(PAIRS, np.column_stack([VALUES] * 2), X_val=PAIRS, y_val=VALUES)
+
+
 @classifiers
 def test_validation_classes_must_be_known(estimator):
     with pytest.raises(ValueError, match=r"y_val holds classes that y does not have: .2."):
