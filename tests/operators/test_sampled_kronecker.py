@@ -99,7 +99,7 @@ def random_case(seed, dtype=np.float64, symmetric=False, kinds=KINDS):
 def test_rectangular(route, seed):
     rng, left, right, targets, sources = random_case(seed)
     op = SampledKronecker(left, right, *targets, *sources, route=route)
-    B = coefficients(rng, sources[0].size, rng.integers(1, 4))
+    B = coefficients(rng, sources[0].size, rng.integers(1, 10))
     found = op @ B
     assert found.dtype == np.float64
     assert found.shape == (targets[0].size, B.shape[1])
@@ -339,11 +339,9 @@ def test_starting_blas_is_counted_with_an_identity():
         assert (route.phase_one, route.phase_two) == ("cells", "cells")
 
 
-def test_the_same_product_turned_costs_the_same():
+def test_the_same_product_turned_takes_the_other_factor_first():
     shape = Shape(300, 200, 50, 70, 4_000, 6_000)
-    one, other = best_route(shape, 8), best_route(shape.turned(), 8)
-    assert one.cost == other.cost
-    assert one.first != other.first
+    assert best_route(shape, 8).first != best_route(shape.turned(), 8).first
 
 
 # --- errors ---------------------------------------------------------------------------------
