@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 
+import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["exclusive", "exclusively", "single_threaded_blas"]
+__all__ = ["exclusive", "exclusively", "one_thread", "single_threaded_blas"]
 
 
 class _Gate:
@@ -55,6 +56,17 @@ def exclusively(function):
             return function(*args, **kwargs)
 
     return guarded
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run compiled loops on the calling thread: waking others takes longer than a small loop."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @cache

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import get_num_threads
 
-from gramian._threads import exclusive, single_threaded_blas
+from gramian._threads import exclusive, one_thread, single_threaded_blas
 from gramian.operators.cells import Cells
 from gramian.operators.kronecker_loops import (
     fill,
@@ -45,6 +45,7 @@ from gramian.operators.kronecker_route import Route, Shape, best_route
 
 __all__ = ["SampledKronecker"]
 
+WORTH_THREADS = 1e5  # estimated nanoseconds from which other threads are worth waking
 CACHED = 2**24  # bytes of the factor that a stretch of `spread` may use
 ROOM = 2**27  # bytes of intermediate matrices beyond which right-hand sides go one by one
 
@@ -243,7 +244,12 @@ class SampledKronecker:
         left = self.right if turned else self.left
         assert left is not None  # routes never end with an identity
         target = self.targets.by_column() if turned else self.targets.by_row()
-        with exclusive(), single_threaded_blas() if route.needs_blas else nullcontext():
+        alone = route.cost * len(values) < WORTH_THREADS
+        with (
+            exclusive(),
+            one_thread() if alone else nullcontext(),
+            single_threaded_blas() if route.needs_blas else nullcontext(),
+        ):
             inner = self._inner(values, route, turned)
             out = np.empty((len(values), target.columns.size), self.dtype)
             rows, columns = target.size
