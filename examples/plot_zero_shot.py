@@ -87,6 +87,7 @@ plt.show()
 # One choice of digits proves nothing. Of the 120 ways to leave out three digits, here are thirty. Chance
 # is one third. Twelve attributes and seven examples of how to use them do not go far, and for some
 # digits they mislead; but nearly always they are worth more than nothing.
+# (Kernels and λ were chosen among five by this very mean, 0.47 to 0.54, so it flatters a little.)
 
 from itertools import combinations
 
