@@ -516,7 +516,7 @@ def figure(results: dict[str, dict[str, Curves]], path: str) -> None:
                 )
             if number == len(results) - 1:
                 ax.set_xlabel("iteration")
-            ax.tick_params(labelsize=8)
+            ax.tick_params(which="both", labelsize=8)
         row[0].set_ylabel(titles[name])
     handles, labels = axes[0, 0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=len(PATH), frameon=False)
