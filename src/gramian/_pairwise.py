@@ -25,6 +25,7 @@ from gramian._arrays import Array
 from gramian._early_stopping import Validation
 from gramian._machine import KernelMachine, all_or_nothing
 from gramian._validation import check_number, check_similarity, naming_text
+from gramian.kernels import Kernel, split_amplitude
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
 from gramian.operators.pair_gram import FORMS
 from gramian.pairs import Pairs
@@ -50,8 +51,14 @@ class PairwiseMachine(KernelMachine):
 
     # --- parameters -------------------------------------------------------------------------
 
-    def _kernel_asked_for(self) -> PairwiseKernel:
+    def _kernel_asked_for(self) -> Kernel:
         return as_pairwise_kernel(self.pairwise_kernel, self.left_kernel, self.right_kernel)
+
+    def _pairwise_kernel(self) -> PairwiseKernel:
+        """The kernel without a constant factor."""
+        kernel = split_amplitude(self._kernel_asked_for())[1]
+        assert isinstance(kernel, PairwiseKernel)
+        return kernel
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -91,7 +98,7 @@ class PairwiseMachine(KernelMachine):
             left, right = self._columns(X.shape[1])
             self._left_columns, self._right_columns = left, right
             X = Pairs.from_wide(X, left, right)
-        kernel = self._kernel_asked_for()
+        kernel = self._pairwise_kernel()
         self._check_tables(kernel, X)
         _warn_of_conflicts(X, y)
         return X, y
@@ -113,7 +120,7 @@ class PairwiseMachine(KernelMachine):
             if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
                 raise ValueError("Input y contains NaN or infinity.")
         check_consistent_length(X, y)
-        if not self._kernel_asked_for().is_precomputed:
+        if not self._pairwise_kernel().is_precomputed:
             X = X.compact()[0]
         return X, y
 

@@ -23,9 +23,9 @@ from gramian._classifier import HingeClassifier, LogisticClassifier
 from gramian._early_stopping import Validation
 from gramian._pairwise import PairwiseMachine, checked_path
 from gramian._prior import assemble_prior
-from gramian._validation import check_choice
+from gramian._validation import check_choice, check_sample_weight
 from gramian.kernels.pairwise import Gaussian
-from gramian.losses import Loss, SquaredRanking
+from gramian.losses import Loss, Squared, SquaredRanking
 from gramian.metrics import concordance_index
 from gramian.operators import OperatorRecord
 from gramian.pairs import Pairs
@@ -228,7 +228,8 @@ class PairwiseRidge(_PairwiseRegressor):
         Returns
         -------
         list of PairwiseRidge
-            Fitted copies of this one, in the order of ``regularizations``; this one stays as it is.
+            Fitted copies of this one, in the order of ``regularizations``; this one stays as it is. The history in
+            their `solution_` is that of the whole path, with objectives and gaps summed.
 
         Examples
         --------
@@ -244,6 +245,7 @@ class PairwiseRidge(_PairwiseRegressor):
         whole = _Path(**clone(self).get_params(deep=False)).set_params(solver="minres")
         whole.regularizations = values
         whole.fit(X, y, sample_weight)
+        objectives = whole.objectives(y, sample_weight)
         models = []
         for k, value in enumerate(values.tolist()):
             model = clone(self).set_params(regularization=value)
@@ -252,7 +254,14 @@ class PairwiseRidge(_PairwiseRegressor):
             vars(model).update(copy.copy(fitted))
             model.dual_coef_ = whole.dual_coef_[:, k : k + 1].copy()
             model.intercept_ = whole.intercept_[k : k + 1].copy()
-            model.solution_ = replace(whole.solution_, coefficients=model.dual_coef_)
+            gap = whole.solution_.gaps[k : k + 1]
+            model.solution_ = replace(
+                whole.solution_,
+                coefficients=model.dual_coef_,
+                objective=float(objectives[k]),
+                gap=float(gap[0]),
+                gaps=gap,
+            )
             models.append(model)
         return models
 
@@ -312,6 +321,17 @@ class _Path(PairwiseRidge):
 
     def _strengths(self) -> Any:
         return self.regularizations
+
+    def objectives(self, y: Any, sample_weight: Any) -> np.ndarray:
+        """The objective for each λ, by one product with all coefficients."""
+        A = self.dual_coef_.astype(np.float64)[:, None, :]
+        gram, _ = self._prior.operator(
+            self.X_fit_, A, self.intercept_variance, self.operator, learning=False
+        )
+        targets = np.asarray(y, dtype=np.float64)[:, None]
+        weights = check_sample_weight(sample_weight, targets)
+        problem = Problem(gram, Squared(), targets, self.regularizations, weights)
+        return problem.objective(A, gram.accurate(A))
 
 
 class PairwiseRanker(_PairwiseRegressor):
@@ -487,18 +507,34 @@ class PairwiseRanker(_PairwiseRegressor):
             Mean over the groups that have something to compare.
         """
         check_is_fitted(self)
-        scores, y = self.predict(X), np.asarray(y, dtype=float)
-        if self.groups is None:
-            return concordance_index(y, scores, sample_weight)
-        pairs = self._validated_new(X, "score")
-        index = pairs.left_index if self.groups == "left" else pairs.right_index
-        parts = [np.flatnonzero(index == group) for group in np.unique(index)]
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        values = [
-            concordance_index(y[part], scores[part], None if weights is None else weights[part])
-            for part in parts
-            if np.ptp(y[part]) > 0
-        ]
+        pairs = self._validated_new(X, "score")
+        return self._concordance(pairs, np.asarray(y, dtype=float), self.predict(pairs), weights)
+
+    def _validation(self, examples: tuple[Any, Any]) -> Validation:
+        X, y = self._validation_pairs(*examples)
+        if np.isnan(self._concordance(X, y, np.zeros(len(y)), None)):
+            raise ValueError(
+                "y_val must hold at least two different values"
+                + (" within a group" if self.groups else "")
+                + f" to be scored by the concordance index, got {y[:3].tolist()!r}."
+            )
+        return self._watched(X, lambda latent: self._concordance(X, y, latent[:, 0], None))
+
+    def _concordance(
+        self, X: Pairs, y: np.ndarray, scores: np.ndarray, weights: np.ndarray | None
+    ) -> float:
+        """Mean concordance index over the groups that have something to compare; nan if none has."""
+        if self.groups is None:
+            index = np.zeros(len(y), dtype=np.int64)
+        else:
+            index = X.left_index if self.groups == "left" else X.right_index
+        values = []
+        for group in np.unique(index):
+            part = np.flatnonzero(index == group)
+            if np.ptp(y[part]) > 0:
+                own = None if weights is None else weights[part]
+                values.append(concordance_index(y[part], scores[part], own))
         return float(np.mean(values)) if values else float("nan")
 
 

@@ -29,7 +29,7 @@ from gramian import (
     PairwiseSVC,
 )
 from gramian.datasets import make_interactions
-from gramian.kernels import RBF, Linear
+from gramian.kernels import RBF, Linear, White
 from gramian.kernels import pairwise as pk
 from gramian.losses import Logistic, Squared, SquaredHinge, SquaredRanking
 from gramian.metrics import concordance_index
@@ -901,3 +901,50 @@ def test_svcs_that_are_refused():
             pairwise_from_svc(svc)
     with pytest.raises(ValueError, match="svc must be"):
         pairwise_from_svc(KernelSVC().fit(X, LABELS))
+
+
+# --- what is the same must predict the same --------------------------------------------------
+
+
+def test_predictions_do_not_depend_on_what_else_is_predicted(rng):
+    """Neither noise of the objects nor twins make a prediction depend on the table the pair is given in."""
+    left, right = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
+    left[1] = left[0]
+    pairs = Pairs(left, right, rng.integers(5, size=20), rng.integers(5, size=20))
+    y = rng.normal(size=20)
+    noisy = pk.Kronecker(RBF(1.0) + White(0.5), RBF(1.0))
+    for kernel in (noisy, pk.Cartesian(RBF(1.0), RBF(1.0))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # some pairs repeat
+            model = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12).fit(pairs, y)
+        copied = Pairs(left.copy(), right.copy(), pairs.left_index, pairs.right_index)
+        np.testing.assert_allclose(model.predict(copied), model.predict(pairs), atol=1e-10)
+        np.testing.assert_allclose(model.predict(pairs[3:5]), model.predict(pairs)[3:5], atol=1e-10)
+
+
+def test_a_learned_kernel_can_be_used_again():
+    pairs, y = make_interactions(n_left=15, n_right=10, density=0.6, random_state=0)
+    learned = PairwiseRidge(optimize="cv", cv=PairKFold("A"), tol=1e-12).fit(pairs, y)
+    kernel = learned.kernel_
+    assert kernel(pairs).shape == (len(pairs), len(pairs))
+    again = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12).fit(pairs, y)
+    np.testing.assert_allclose(again.predict(pairs), learned.predict(pairs), atol=1e-6)
+
+
+def test_models_of_a_path_have_certificates_of_their_own():
+    pairs, y = make_interactions(n_left=15, n_right=10, density=0.6, random_state=0)
+    strengths = [0.1, 1.0]
+    path = PairwiseRidge(tol=1e-10).fit_path(pairs, y, strengths)
+    for model, strength in zip(path, strengths, strict=True):
+        alone = PairwiseRidge(solver="minres", regularization=strength, tol=1e-10).fit(pairs, y)
+        assert model.solution_.objective == pytest.approx(alone.solution_.objective, rel=1e-8)
+        assert model.solution_.relative_gap <= 1e-10
+
+
+def test_a_ranking_is_validated_within_its_groups():
+    pairs, y = make_interactions(n_left=15, n_right=10, density=0.6, random_state=0)
+    train, held_out = np.arange(60), np.arange(60, len(pairs))
+    model = PairwiseRanker(groups="left", regularization=1e-3)
+    model.fit(pairs[train], y[train], X_val=pairs[held_out], y_val=y[held_out])
+    best = model.validation_score_.max()
+    assert model.score(pairs[held_out], y[held_out]) == pytest.approx(best, abs=1e-12)

@@ -112,12 +112,15 @@ def test_gaussian_is_the_rbf_kernel_of_the_wide_table():
     np.testing.assert_allclose(pk.Gaussian(1.7)(X, Z), expected, atol=1e-13)
 
 
-def test_cartesian_knows_objects_by_table_ids_or_features():
+def test_cartesian_knows_objects_by_ids_or_features():
     kernel = pk.Cartesian(Linear(), Linear())
-    twins = np.array([[1.0], [1.0], [2.0]])  # two objects that look alike
+    twins = np.array([[1.0], [1.0], [2.0]])  # without ids, the first two are one object
     X = Pairs(twins, [[1.0], [3.0]], [0, 1, 2], [0, 0, 1])
-    np.testing.assert_array_equal(kernel(X), [[2, 1, 0], [1, 2, 0], [0, 0, 13]])
-    np.testing.assert_array_equal(kernel(X[:2], X), [[2, 1, 0], [1, 2, 0]])
+    np.testing.assert_array_equal(kernel(X), [[2, 2, 0], [2, 2, 0], [0, 0, 13]])
+    np.testing.assert_array_equal(kernel(X[:2], X), [[2, 2, 0], [2, 2, 0]])
+    ids = ["a", "b", "c"]
+    apart = Pairs(twins, [[1.0], [3.0]], [0, 1, 2], [0, 0, 1], left_ids=ids)
+    np.testing.assert_array_equal(kernel(apart), [[2, 1, 0], [1, 2, 0], [0, 0, 13]])
     named = Pairs(twins, [[1.0], [3.0]], [0, 1], [0, 0], left_ids=["a", "b", "c"])
     other = Pairs(twins[1:2] + 5, [[1.0]], [0], [0], left_ids=["b"])
     np.testing.assert_array_equal(kernel(other, named), [[6.0, 7.0]])  # b has new features

@@ -22,7 +22,8 @@ ranking        K_ik − K_il − K_jk + K_jl                    f_i − f_j,  f 
 mlpk           (K_ik − K_il − K_jk + K_jl)²                 M_ii + M_jj − 2 M_ij,  M = K (diag(z₁+z₂) − V − Vᵀ) K
 =============  ===========================================  =================================================
 
-The last four are for pairs of one kind of object (homogeneous) and have one kernel.
+The last four are for pairs of one kind of object (homogeneous) and have one kernel. White noise in a kernel of objects
+is a property of each training object; as for single examples, predictions never contain it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._arrays import Array
-from gramian.kernels import Kernel, as_kernel, scales_itself
+from gramian.kernels import Kernel, as_kernel, scales_itself, split_amplitude
 from gramian.kernels.parameters import DEFAULT_BOUNDS, checked_theta
 from gramian.kernels.stationary import RBF
 from gramian.pairs import Pairs, match_objects
@@ -150,10 +151,10 @@ class PairwiseKernel(Kernel):
         """
         left, right = self.bases()
         used = (None, None) if columns is None else columns
-        K = _matrix(left, X.left, Z.left, used[0])
+        K = _matrix(left, X.left, None if X is Z else Z.left, used[0])
         if self.homogeneous:
             return K, K
-        return K, _matrix(right, X.right, Z.right, used[1])
+        return K, _matrix(right, X.right, None if X is Z else Z.right, used[1])
 
     def diag(self, X: Any) -> Array:
         X = self.arranged(X)
@@ -210,7 +211,7 @@ class PairwiseKernel(Kernel):
             again = self.homogeneous and parts  # both ends are in the first part already
             if again or not kernel.theta.size:
                 parts.append(np.zeros(kernel.theta.size))
-            elif other is table:
+            elif X is Z:
                 parts.append(kernel.vjp(table, None, gradient))
             else:
                 parts.append(kernel.vjp(table, other, gradient))
@@ -402,8 +403,8 @@ class Kronecker(_TwoKernels):
 class Cartesian(_TwoKernels):
     """``K_ik [j = l] + [i = k] T_jl``: pairs are alike if they share an end and the others are alike.
 
-    Objects are recognised by their table, their ids or their features, see `match_objects`. Pairs of two new objects
-    have a kernel of zero with all others, so nothing can be predicted for them (setting D).
+    Objects are recognised by their ids, or without ids by their features. Pairs of two new objects have a kernel of
+    zero with all others, so nothing can be predicted for them (setting D).
 
     Parameters
     ----------
@@ -583,20 +584,20 @@ _OF_ONE: dict[str, type[_OneKernel]] = {
 _NAMES = ("gaussian", *_OF_TWO, *_OF_ONE)
 
 
-def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> PairwiseKernel:
+def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Kernel:
     """Return a pairwise kernel from a name and the kernels of the objects.
 
     Parameters
     ----------
     pairwise : str or PairwiseKernel
         "linear", "poly2d", "kronecker", "gaussian", "cartesian", "symmetric", "antisymmetric", "ranking" or "mlpk"; a
-        `PairwiseKernel` has its kernels already.
+        `PairwiseKernel`, or a constant times one, has its kernels already.
     left, right : str or Kernel, default=None
         None is "rbf", and for the right objects of a homogeneous kernel the left one.
 
     Returns
     -------
-    PairwiseKernel
+    PairwiseKernel, or a constant times one
 
     Examples
     --------
@@ -605,7 +606,7 @@ def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Pa
     Kronecker(Linear(), Linear())
     """
     given = [name for name, kernel in (("left", left), ("right", right)) if kernel is not None]
-    if isinstance(pairwise, PairwiseKernel):
+    if isinstance(pairwise, Kernel) and isinstance(split_amplitude(pairwise)[1], PairwiseKernel):
         if given:
             raise ValueError(
                 f"{given[0]}_kernel must be None when pairwise_kernel is an object, which has its kernels: "
@@ -650,7 +651,7 @@ def _matrix(kernel: Kernel, table: Any, other: Any, columns: np.ndarray | None) 
     if kernel.is_precomputed:
         values = table.toarray() if sp.issparse(table) else table
         return values if columns is None else np.ascontiguousarray(values[:, columns])
-    return kernel(table) if other is table else kernel(table, other)
+    return kernel(table, other)
 
 
 def _factor(name: str, matrix: np.ndarray, X: Pairs, Z: Pairs, side: int) -> np.ndarray:
@@ -661,14 +662,19 @@ def _factor(name: str, matrix: np.ndarray, X: Pairs, Z: Pairs, side: int) -> np.
         return matrix * matrix
     if name == "ones":
         return np.ones_like(matrix)
-    return same_objects(X, Z, side)[:, None] == np.arange(matrix.shape[1])[None, :]
+    return same_objects(X, Z, side)[:, None] == same_objects(Z, Z, side)[None, :]
 
 
 def same_objects(X: Pairs, Z: Pairs, side: int) -> np.ndarray:
-    """For each left (side 0) or right object of X, its number in Z; −1 if it is not there."""
-    if side == 0:
-        return match_objects(Z.left, Z.left_ids, X.left, X.left_ids)
-    return match_objects(Z.right, Z.right_ids, X.right, X.right_ids)
+    """For each left (side 0) or right object of X, its number in Z; −1 if it is not there.
+
+    Objects without ids that look alike are one object, whichever tables they are in: the number is that of the first.
+    """
+    table, ids = (Z.left, Z.left_ids) if side == 0 else (Z.right, Z.right_ids)
+    new, new_ids = (X.left, X.left_ids) if side == 0 else (X.right, X.right_ids)
+    if new is table and ids is None:
+        new = table.copy()  # otherwise rows would be matched by their numbers
+    return match_objects(table, ids, new, new_ids)
 
 
 def _ends(X: Pairs) -> tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]:

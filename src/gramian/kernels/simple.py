@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from gramian._arrays import Array, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
@@ -122,6 +123,8 @@ class Precomputed(Kernel):
 
 
 def _filled(X: Array, shape: tuple[int, ...], value: float) -> Array:
+    if not is_array_api_obj(X):  # sparse arrays and pairs
+        return np.full(shape, float(value), dtype=X.dtype)
     xp = namespace(X)
     return xp.full(shape, float(value), **_like(X))
 

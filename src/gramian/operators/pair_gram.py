@@ -108,16 +108,15 @@ class PairGram(InputOperator):
     def _matched(self, side: int) -> tuple[Cells, Cells]:
         """Cells with the objects of one side numbered as in training; unknown ones have an empty row or column."""
         new, old = self._new, self._old
-        number = same_objects(new, old, side)
+        number, known = same_objects(new, old, side), same_objects(old, old, side)
         size = (old.n_left, old.n_right)[side]
         number = np.where(number < 0, size, number)
-        rows, columns = new.left_index, new.right_index
         if side == 0:
-            targets = Cells.of(number[rows], columns, (size + 1, new.n_right))
-            sources = Cells.of(old.left_index, old.right_index, (size + 1, old.n_right))
+            targets = Cells.of(number[new.left_index], new.right_index, (size + 1, new.n_right))
+            sources = Cells.of(known[old.left_index], old.right_index, (size + 1, old.n_right))
         else:
-            targets = Cells.of(rows, number[columns], (new.n_left, size + 1))
-            sources = Cells.of(old.left_index, old.right_index, (old.n_left, size + 1))
+            targets = Cells.of(new.left_index, number[new.right_index], (new.n_left, size + 1))
+            sources = Cells.of(old.left_index, known[old.right_index], (old.n_left, size + 1))
         return targets, sources
 
     def _build(self, kernel: PairwiseKernel) -> None:
@@ -127,8 +126,8 @@ class PairGram(InputOperator):
         primal = self._primal() if self.asked != "dual" else None
         if self.asked == "primal" and primal is None:
             raise ValueError(
-                "The primal form needs a Kronecker kernel with linear kernels of features on both sides, got "
-                f"{kernel!r}. Use form='dual'."
+                "The primal form needs a Kronecker kernel with linear kernels of features on both sides, and tables "
+                f"and weights that fit working_memory; got {kernel!r}. Use the dual form."
             )
         if self.asked == "primal":
             self.form, self.reason, self._terms = "primal", "asked for", [(1.0, primal)]
