@@ -13,7 +13,7 @@ phase two  `read`: f b products                           `multiply_and_read`: a
 Cells are sorted by row (CSR). The loops take four cells at a time, so that a sum or a row of L is loaded once for four
 products, and skip coefficients that are zero. Parallel over rows, in parts of equal numbers of cells. The blocks call
 BLAS from within each thread, limited to one thread of its own: BLAS threads and compiled threads in turns wait for each
-other.
+other. `direct` is for a few cells.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit, prange
 
 __all__ = [
+    "direct",
     "fill",
     "multiply",
     "multiply_and_read",
@@ -34,6 +35,18 @@ __all__ = [
 
 _LOOSE = {"contract", "reassoc", "nsz"}
 _LINE = 32  # rows that are transposed together: long enough stretches to write
+
+
+@njit(cache=True, fastmath=_LOOSE)
+def direct(rows, columns, source_rows, source_columns, values, left, right, out):
+    """out[g, h] = Σ left[i_h, k] right[j_h, l] values[g, (k, l)], without an intermediate matrix; on one thread."""
+    for g in range(out.shape[0]):
+        for h in range(rows.size):
+            row, other = left[rows[h]], right[columns[h]]
+            total = out.dtype.type(0)
+            for s in range(source_rows.size):
+                total += values[g, s] * row[source_rows[s]] * other[source_columns[s]]
+            out[g, h] = total
 
 
 @njit(cache=True)

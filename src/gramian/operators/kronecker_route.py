@@ -8,8 +8,9 @@ read, the right factor first, the time is
     phase two    cells: f b r                               blocks: a b c g + a c w + f t
 
 and the left factor first is the same with the roles exchanged. s and r are the time of one multiplication in `spread`
-and `read` (more where the factor or the intermediate matrix does not fit the cache), g that in a matrix product, w the
-time to write an entry (more if it is transposed on the way, for cells in phase two), t the time to move a cell.
+and `read` (more where the factor or the intermediate matrix crowds the cache), g that in a matrix product, w the time
+to write an entry (more if it is transposed on the way, for cells in phase two), t the time to move a cell. The ninth
+route has no intermediate matrix: e f products one by one, for a few cells of large matrices.
 """
 
 from __future__ import annotations
@@ -22,25 +23,22 @@ __all__ = ["Route", "Shape", "best_route"]
 
 @dataclass(frozen=True)
 class Rates:
-    """Nanoseconds on one core for one multiplication or one entry; ``far`` is out of the cache."""
+    """Nanoseconds on one core for one multiplication or one entry."""
 
     spread: float
-    spread_far: float
     read: float
-    read_far: float
     multiply: float
     write: float
-    turn: float
+    turn: float  # to write an entry transposed
     move: float = 1.0
 
 
 # Measured with both cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
-RATES = {
-    8: Rates(0.105, 0.20, 0.108, 0.35, 0.042, 0.4, 1.4),
-    4: Rates(0.060, 0.13, 0.055, 0.14, 0.0215, 0.2, 1.0),
-}
-FAR = 2**24  # bytes beyond which a matrix is out of the cache
-START_BLAS = 4e4  # nanoseconds to limit the threads of BLAS and to start it
+RATES = {8: Rates(0.105, 0.108, 0.042, 0.4, 1.4), 4: Rates(0.060, 0.055, 0.0215, 0.2, 1.0)}
+CACHE = 2**25  # bytes; loops over a larger matrix wait for memory
+DIRECT = 2.0  # one product of the ninth route, which runs on one thread while the others share two
+START_LOOPS = 2e4  # nanoseconds to start two parallel loops
+START_BLAS = 4e4  # to limit the threads of BLAS and to start it
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,8 @@ class Route:
 
     Attributes
     ----------
-    first : {"right", "left"}
-        Which factor multiplies first.
+    first : {"right", "left", "neither"}
+        Which factor multiplies first; "neither": products of cells one by one.
     phase_one, phase_two : {"cells", "blocks"}
         Whether the phase touches observed cells only, or multiplies whole blocks by BLAS.
     reason : str
@@ -128,6 +126,8 @@ def best_route(shape: Shape, itemsize: int) -> Route:
         for one, two in product(("cells", "blocks"), repeat=2)
         if not sizes.left_identity
     }
+    if not (shape.left_identity or shape.right_identity):
+        costs["neither", "cells", "cells"] = DIRECT * shape.e * shape.f
     ranked = sorted(costs, key=costs.__getitem__)
     estimates = ", ".join(
         f"{first} first, {one} then {two}: {costs[first, one, two] * 1e-6:.3g} ms"
@@ -140,16 +140,20 @@ def best_route(shape: Shape, itemsize: int) -> Route:
 def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
     """Estimated nanoseconds on one core."""
     rates = RATES[itemsize]
-    cost = START_BLAS if "blocks" in (one, two) else 0.0
+    cost = START_LOOPS + (START_BLAS if "blocks" in (one, two) else 0.0)
     if s.right_identity:
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
     elif one == "cells":
-        far = s.d * s.c * itemsize > FAR
-        cost += s.e * s.c * (rates.spread_far if far else rates.spread)
+        cost += s.e * s.c * rates.spread * (1 + min(1.5, _crowding(s.d * s.c * itemsize)))
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write)
     else:
         cost += s.b * s.d * (s.c * rates.multiply + rates.write) + s.e * rates.move
     if two == "cells":
-        far = s.b * s.c * itemsize > FAR
-        return cost + s.f * s.b * (rates.read_far if far else rates.read)
+        crowding = min(2.2, _crowding(s.b * s.c * itemsize))
+        return cost + s.f * s.b * rates.read * (1 + crowding)
     return cost + s.a * s.c * (s.b * rates.multiply + rates.write) + s.f * rates.move
+
+
+def _crowding(nbytes: int) -> float:
+    """How much longer a loop over a matrix takes because it does not stay in the cache."""
+    return (nbytes / CACHE) ** 1.5

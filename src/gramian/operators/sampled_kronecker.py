@@ -14,7 +14,7 @@ Deviates from the paper in
    number if there are several right-hand sides);
 3. cells are sorted once, so that the loops run over rows in parallel and without conflicts.
 
-Cost: that of the best of eight routes. Memory: the intermediate matrix, b × c or a × d, and one more of that size for
+Cost: that of the best of nine routes. Memory: the intermediate matrix, b × c or a × d, and one more of that size for
 routes by blocks; kept between products.
 """
 
@@ -32,6 +32,7 @@ from numba import get_num_threads
 from gramian._threads import exclusive, one_thread, single_threaded_blas
 from gramian.operators.cells import Cells
 from gramian.operators.kronecker_loops import (
+    direct,
     fill,
     multiply,
     multiply_and_read,
@@ -45,7 +46,7 @@ from gramian.operators.kronecker_route import Route, Shape, best_route
 
 __all__ = ["SampledKronecker"]
 
-WORTH_THREADS = 1e5  # estimated nanoseconds from which other threads are worth waking
+WORTH_THREADS = 5e4  # estimated nanoseconds from which other threads are worth waking
 CACHED = 2**24  # bytes of the factor that a stretch of `spread` may use
 ROOM = 2**27  # bytes of intermediate matrices beyond which right-hand sides go one by one
 
@@ -240,6 +241,8 @@ class SampledKronecker:
         """Values (k, n_target_cells) from those at the source cells, (k, n_source_cells)."""
         count = int(np.count_nonzero(values)) // max(1, len(values))
         route = self.route_ if count == values.shape[1] else self._route(count)
+        if route.first == "neither":
+            return self._directly(values)
         turned = route.first == "left"
         left = self.right if turned else self.left
         assert left is not None  # routes never end with an identity
@@ -271,6 +274,14 @@ class SampledKronecker:
         back = np.empty_like(out)
         back[:, target.order] = out
         return back
+
+    def _directly(self, values: np.ndarray) -> np.ndarray:
+        """Products of cells one by one."""
+        out = np.empty((len(values), self.targets.n_cells), self.dtype)
+        targets, sources = self.targets, self.sources
+        places = (targets.rows, targets.columns, sources.rows, sources.columns)
+        direct(*places, values, self.left, self.right, out)
+        return out
 
     def _inner(self, values: np.ndarray, route: Route, turned: bool) -> np.ndarray:
         """Phase one: D of shape (k, b, c), or its transpose (k, c, b) if phase two reads cells."""
@@ -385,13 +396,15 @@ def _check_range(
 
 def _checked_route(route: Any, left: np.ndarray | None, right: np.ndarray | None) -> Route:
     phases = ("cells", "blocks")
-    good = isinstance(route, tuple) and len(route) == 3
-    if not good or route[0] not in ("right", "left") or not set(route[1:]) <= set(phases):
+    good = isinstance(route, tuple) and len(route) == 3 and set(route[1:]) <= set(phases)
+    if good and route[0] == "neither":
+        good = route[1:] == ("cells", "cells") and left is not None and right is not None
+    if not good or route[0] not in ("right", "left", "neither"):
         raise ValueError(
             "route must be (first, phase_one, phase_two) with first 'right' or 'left' and phases 'cells' or 'blocks', "
-            f"got {route!r}."
+            f"or ('neither', 'cells', 'cells') for two matrices; got {route!r}."
         )
-    if (left if route[0] == "right" else right) is None:
+    if route[0] != "neither" and (left if route[0] == "right" else right) is None:
         raise ValueError(f"route {route!r} ends with an identity: take its factor first.")
     return Route(*route)
 
@@ -410,8 +423,8 @@ def _transposed(factor: np.ndarray | None) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _even(n: int, threads: int) -> np.ndarray:
-    """Rows at which to cut for BLAS: one block a thread, unless blocks get large."""
-    parts = max(threads, -(-n // 2048))
+    """Rows at which to cut for BLAS: one block a thread, or several equal ones where blocks get large."""
+    parts = threads * -(-n // (2048 * threads)) if n else threads
     return np.linspace(0, n, parts + 1).astype(np.int64)
 
 
