@@ -55,7 +55,7 @@ def newton(
     max_iter : int, default=100
         Newton steps.
     max_inner : int, default=250
-        Most conjugate gradient steps within a Newton step.
+        Most conjugate gradient steps within a Newton step; fewer than the default are all taken.
     callback : callable, default=None
         Called with a `Progress` after each step; stops if it returns True.
 
@@ -81,7 +81,9 @@ def newton(
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
     fresh = moved = True  # U is 𝒦A as computed, not as updated
-    forcing = 0.0 if problem.loss.quadratic else FORCING  # a quadratic is its own model
+    # a quadratic is its own model, and a budget of inner steps is there to be used
+    exactly = problem.loss.quadratic or max_inner < MAX_INNER
+    forcing = 0.0 if exactly else FORCING
     while True:
         objective, rho = problem.objective(A, U), problem.residual(A, U)
         K_rho = recorder.product(rho)
