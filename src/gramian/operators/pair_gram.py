@@ -156,7 +156,8 @@ class PairGram(InputOperator):
         A, B = (_factor(n, matrix) for n, matrix in zip(names, self._matrices, strict=True))
         if "ones" in (term.left, term.right):
             return OneSided(_given(B if A is None else A), targets, sources)
-        return SampledKronecker.from_cells(A, B, targets, sources)
+        once = self.others is not None  # predictions
+        return SampledKronecker.from_cells(A, B, targets, sources, once=once)
 
     def _primal(self) -> ThroughFeatures | None:
         """The form through features, if there is one and its dense tables and weights fit the memory."""

@@ -47,6 +47,7 @@ from gramian.operators.kronecker_route import Route, Shape, best_route
 __all__ = ["SampledKronecker"]
 
 WORTH_THREADS = 5e4  # estimated nanoseconds from which other threads are worth waking
+WORTH_THREADS_ONCE = 4e6  # the same right after a matrix product, whose threads are still spinning
 CACHED = 2**24  # bytes of the factor that a stretch of `spread` may use
 ROOM = 2**27  # bytes of intermediate matrices beyond which right-hand sides go one by one
 
@@ -118,6 +119,7 @@ class SampledKronecker:
         else:
             sources = targets if heights == widths else Cells.grid(*widths)
         self._setup(targets, sources, route)
+        self.worth_threads = WORTH_THREADS
 
     def _setup(self, targets: Cells, sources: Cells, route: Any) -> None:
         self.targets = targets
@@ -129,13 +131,23 @@ class SampledKronecker:
 
     @classmethod
     def from_cells(
-        cls, left: np.ndarray | None, right: np.ndarray | None, targets: Cells, sources: Cells
+        cls,
+        left: np.ndarray | None,
+        right: np.ndarray | None,
+        targets: Cells,
+        sources: Cells,
+        *,
+        once: bool = False,
     ) -> SampledKronecker:
-        """Make one from C-ordered matrices and cells that are sorted already; pairs may be on several cells."""
+        """Make one from C-ordered matrices and cells that are sorted already; pairs may be on several cells.
+
+        ``once`` says that it will be used right after the matrices were computed, not again and again.
+        """
         op = cls.__new__(cls)
         op.left, op.right = left, right
         op.dtype = (right if left is None else left).dtype  # type: ignore[union-attr]
         op._setup(targets, sources, None)
+        op.worth_threads = WORTH_THREADS_ONCE if once else WORTH_THREADS
         return op
 
     def __getstate__(self) -> dict[str, Any]:
@@ -247,7 +259,7 @@ class SampledKronecker:
         left = self.right if turned else self.left
         assert left is not None  # routes never end with an identity
         target = self.targets.by_column() if turned else self.targets.by_row()
-        alone = route.cost * len(values) < WORTH_THREADS
+        alone = route.cost * len(values) < self.worth_threads
         with (
             exclusive(),
             one_thread() if alone else nullcontext(),

@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
 from gramian._arrays import Array, is_numpy
-from gramian.operators import Dense, LabelMixed, PairGram
+from gramian.operators import Dense, LabelMixed
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
 
@@ -30,7 +30,6 @@ from gramian.solvers import Problem
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
 CLOSED_UP_TO = 5000
-PAIRS_UP_TO = 2000  # pairs, whose products are cheap
 NO_WEIGHT = 1e-100  # stands for zero: the example then has coefficients far below rounding
 
 
@@ -104,14 +103,13 @@ def choose_criterion(
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
     operator = problem.operator
-    first = operator.terms[0][0] if isinstance(operator, LabelMixed) else operator
-    limit = CLOSED_UP_TO if isinstance(first, Dense) else PAIRS_UP_TO
+    stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
     if (
         problem.loss.quadratic
         and problem.loss.separable
-        and isinstance(first, (Dense, PairGram))
+        and stored
         and is_numpy(problem.targets)
-        and problem.shape[0] <= limit
+        and problem.shape[0] <= CLOSED_UP_TO
     ):
         return RidgeCriterion(problem, training, held_out)
     return CrossValidationCriterion(problem, training, held_out)
