@@ -6,7 +6,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from gramian.kernels import RBF, Linear, White
 from gramian.labels import Identity, Scalar
-from gramian.losses import Softmax, Squared
+from gramian.losses import Softmax, Squared, SquaredRanking
 from gramian.operators import Dense, Intercept, LabelMixed, Streamed
 from gramian.selection import (
     CrossValidationCriterion,
@@ -76,7 +76,8 @@ def test_it_is_chosen_where_it_holds_and_pays(data, monkeypatch):
         return type(choose_criterion(problem, *masks))
 
     assert chosen(_problem(X, Y, RBF(1.5))) is RidgeCriterion
-    assert chosen(_problem(X, Y, RBF(1.5)), partly) is CrossValidationCriterion
+    assert chosen(_problem(X, Y, RBF(1.5)), partly) is RidgeCriterion
+    assert chosen(_problem(X, Y, RBF(1.5), loss=SquaredRanking())) is CrossValidationCriterion
     assert chosen(_problem(X, Y, RBF(1.5), make=Streamed)) is CrossValidationCriterion
     zero = np.ones(N) - np.eye(N)[0]
     assert chosen(_problem(X, Y, RBF(1.5), weights=zero)) is RidgeCriterion
@@ -84,3 +85,15 @@ def test_it_is_chosen_where_it_holds_and_pays(data, monkeypatch):
     assert chosen(_problem(X, both, RBF(1.5), loss=Softmax())) is CrossValidationCriterion
     monkeypatch.setattr(module, "CLOSED_UP_TO", N - 1)
     assert chosen(_problem(X, Y, RBF(1.5))) is CrossValidationCriterion
+
+
+def test_examples_that_neither_train_nor_are_judged(data):
+    """As in setting D of pairs: they are left out of both, and the two criteria agree."""
+    X, Y = data
+    masks = fold_masks(ShuffleSplit(3, test_size=0.2, train_size=0.5, random_state=0), X, Y[:, 0])
+    problem = _problem(X, Y, RBF(1.5))
+    theta = problem.operator.theta
+    exact, slope = RidgeCriterion(problem, *masks)(theta)
+    iterative, gradient = CrossValidationCriterion(problem, *masks)(theta, tol=1e-12)
+    np.testing.assert_allclose(exact, iterative, rtol=1e-8)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-5, atol=1e-8)
