@@ -34,9 +34,9 @@ class Rates:
 
 
 # Measured with both cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
-RATES = {8: Rates(0.105, 0.108, 0.042, 0.4, 1.4), 4: Rates(0.060, 0.055, 0.0215, 0.2, 1.0)}
+RATES = {8: Rates(0.105, 0.108, 0.042, 0.4, 1.6), 4: Rates(0.060, 0.055, 0.0215, 0.2, 1.3)}
 CACHE = 2**25  # bytes; loops over a larger matrix wait for memory
-DIRECT = 2.0  # one product of the ninth route, which runs on one thread while the others share two
+DIRECT = 1.2  # one product of the ninth route
 START_LOOPS = 2e4  # nanoseconds to start two parallel loops
 START_BLAS = 4e4  # to limit the threads of BLAS and to start it
 

@@ -46,7 +46,7 @@ from gramian.operators.kronecker_route import Route, Shape, best_route
 
 __all__ = ["SampledKronecker"]
 
-WORTH_THREADS = 5e4  # estimated nanoseconds from which other threads are worth waking
+WORTH_THREADS = 3e4  # estimated nanoseconds from which other threads are worth waking
 WORTH_THREADS_ONCE = 4e6  # the same right after a matrix product, whose threads are still spinning
 CACHED = 2**24  # bytes of the factor that a stretch of `spread` may use
 ROOM = 2**27  # bytes of intermediate matrices beyond which right-hand sides go one by one
