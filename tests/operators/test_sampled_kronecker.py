@@ -18,7 +18,7 @@ ROUTES = [
     for first in ("right", "left")
     for one in ("cells", "blocks")
     for two in ("cells", "blocks")
-]
+] + [("neither", "cells", "cells")]
 every_route = pytest.mark.parametrize(
     "route", [None, *ROUTES], ids=lambda r: "auto" if r is None else "-".join(r)
 )
