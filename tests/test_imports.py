@@ -12,7 +12,7 @@ ROOT = Path(gramian.__file__).parent
 
 # From the foundation up. A module may import from its own layer and from those before it.
 LAYERS = [
-    {"_arrays", "_fused", "_threads"},
+    {"_arrays", "_fused", "_row_keys", "_threads"},
     {"kernels", "labels", "pairs"},
     {"losses", "operators"},
     {"solvers"},

@@ -28,7 +28,7 @@ from gramian._validation import check_number, check_similarity, naming_text
 from gramian.kernels import Kernel, split_amplitude
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
 from gramian.operators.pair_gram import FORMS
-from gramian.pairs import Pairs
+from gramian.pairs import Pairs, split_columns
 from gramian.selection import pair_setting
 from gramian.solvers.solution import level_of_caller
 
@@ -126,15 +126,9 @@ class PairwiseMachine(KernelMachine):
 
     def _columns(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the columns of left and right objects in a wide table."""
-        every = np.arange(n_features)
-        left, right = (
-            _numbers(name, getattr(self, name), every, getattr(self, "feature_names_in_", None))
-            for name in ("left_columns", "right_columns")
-        )
-        if left is None:
-            half = every[: (n_features + 1) // 2]
-            left = half if right is None else np.setdiff1d(every, right)
-        return left, np.setdiff1d(every, left) if right is None else right
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else names.tolist()
+        return split_columns(self.left_columns, self.right_columns, n_features, known)
 
     def _check_tables(self, kernel: PairwiseKernel, X: Pairs) -> None:
         """Precomputed similarities are square and symmetric; indefinite ones are warned of."""
@@ -247,30 +241,6 @@ def checked_path(regularizations: Any) -> np.ndarray:
     for value in values.tolist():
         check_number("regularizations", value, strict=True)
     return values
-
-
-def _numbers(name: str, columns: Any, every: np.ndarray, names: Any) -> np.ndarray | None:
-    """Numbers of the columns that a selector names."""
-    if columns is None:
-        return None
-    if isinstance(columns, slice):
-        return every[columns]
-    chosen = np.asarray(columns)
-    if chosen.dtype.kind in "OUS":
-        known = {} if names is None else {str(label): k for k, label in enumerate(names)}
-        missing = [label for label in chosen.tolist() if str(label) not in known]
-        if missing:
-            raise ValueError(
-                f"{name} names columns that X does not have: {missing[:5]!r}. "
-                + ("X has no column names." if names is None else f"X has {list(names)[:10]!r}.")
-            )
-        return np.array([known[str(label)] for label in chosen.tolist()], dtype=np.int64)
-    try:
-        return every[chosen]
-    except IndexError:
-        raise ValueError(
-            f"{name} must select some of the {every.size} columns of X, got {columns!r}."
-        ) from None
 
 
 def _warn_of_conflicts(X: Pairs, y: np.ndarray) -> None:

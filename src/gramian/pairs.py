@@ -7,27 +7,21 @@ table of n (d_left + d_right) numbers repeats each object in all its pairs; here
 
 which is n_left d_left + n_right d_right numbers and 2 n integers. Selecting pairs touches the integers only.
 
-The way back, `Pairs.from_wide`, finds the objects among the wide rows. Each row becomes a string of bytes
-whose order is that of the numbers (sign bit flipped, negative numbers inverted, most significant byte
-first), so one dictionary finds equal rows and one sort of its keys numbers them as ``numpy.unique`` would:
-O(n d) for the keys and a sort of the distinct ones. A sparse row is the sequence of its entries, where an
-entry at an earlier column weighs more: no zeros are written out.
+The way back, `Pairs.from_wide`, finds the objects among the wide rows; see `_row_keys`.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import row_blocks, to_numpy
+from gramian._arrays import to_numpy
+from gramian._row_keys import distinct_rows, row_keys
 
-__all__ = ["Pairs", "match_objects"]
-
-_BLOCK_BYTES = 1 << 24  # of keys that are made at once
+__all__ = ["Pairs", "match_objects", "split_columns"]
 
 
 class Pairs:
@@ -162,21 +156,13 @@ class Pairs:
             )
         names = _column_names(X)
         n_columns = int(shape[1])
-        left = _columns("left_columns", left_columns, n_columns, names)
-        right = _columns("right_columns", right_columns, n_columns, names)
-        everything = np.arange(n_columns)
-        if left is None and right is None:
-            left = everything[: (n_columns + 1) // 2]
-        if left is None:
-            left = np.setdiff1d(everything, [] if right is None else right)
-        if right is None:
-            right = np.setdiff1d(everything, left)
+        left, right = split_columns(left_columns, right_columns, n_columns, names)
         sides = []
         for columns in (left, right):
             table = _checked_table("X", _take_columns(X, columns))
             if len(columns) == 0:
                 table = np.ones((int(shape[0]), 1), dtype=table.dtype)
-            first, inverse = _distinct_rows(table)
+            first, inverse = distinct_rows(table)
             sides.append((table[first], inverse))
         (left_table, left_index), (right_table, right_index) = sides
         return cls(left_table, right_table, left_index, right_index)
@@ -499,60 +485,12 @@ def match_objects(table_a: Any, ids_a: Any, table_b: Any, ids_b: Any) -> np.ndar
             table_a, table_b = sp.csr_array(table_a), sp.csr_array(table_b)
         # what was rounded to single precision on one side only would never be equal
         low = np.float32 if np.float32 in (table_a.dtype, table_b.dtype) else np.float64
-        keys_a = _row_keys(table_a.astype(low, copy=False))
-        keys_b = _row_keys(table_b.astype(low, copy=False))
+        keys_a = row_keys(table_a.astype(low, copy=False))
+        keys_b = row_keys(table_b.astype(low, copy=False))
     row_of = {}
     for row, key in enumerate(keys_a):
         row_of.setdefault(key, row)
     return np.fromiter((row_of.get(key, -1) for key in keys_b), np.int64, table_b.shape[0])
-
-
-def _row_keys(table: Any) -> Iterator[bytes]:
-    """One string of bytes for each row; they compare as the rows of numbers do."""
-    n_rows, n_columns = table.shape
-    if not sp.issparse(table):
-        for block in row_blocks(n_rows, n_columns * table.dtype.itemsize, _BLOCK_BYTES):
-            for row in _ordered_bytes(table[block]):
-                yield row.tobytes()
-        return
-    # An entry is (2, −column, value) if positive and (0, column, value) if negative, and the row ends with 1
-    # for "zeros from here on": at the first entry that differs, the larger row has the larger bytes.
-    table = table.copy()
-    table.sum_duplicates()
-    table.eliminate_zeros()
-    columns = table.indices.astype(np.int64)
-    positive = table.data > 0
-    entries = np.empty((table.nnz, 9 + table.dtype.itemsize), dtype=np.uint8)
-    entries[:, 0] = np.where(positive, 2, 0)
-    places = np.where(positive, n_columns - columns, columns).astype(">u8")
-    entries[:, 1:9] = places.view(np.uint8).reshape(-1, 8)
-    entries[:, 9:] = _ordered_bytes(table.data[:, None])
-    for row in range(n_rows):
-        yield entries[table.indptr[row] : table.indptr[row + 1]].tobytes() + b"\x01"
-
-
-def _ordered_bytes(values: np.ndarray) -> np.ndarray:
-    """Bytes of shape (n, d × itemsize) that compare as the rows of floating-point numbers do."""
-    size = values.dtype.itemsize
-    unsigned = np.dtype(f"u{size}")
-    bits = (values + 0).view(unsigned)  # + 0 turns -0.0 into 0.0
-    sign = unsigned.type(1 << (8 * size - 1))
-    bits = np.where(bits & sign, ~bits, bits | sign).astype(unsigned.newbyteorder(">"))
-    return np.ascontiguousarray(bits).view(np.uint8).reshape(len(values), size * values.shape[1])
-
-
-def _distinct_rows(table: Any) -> tuple[np.ndarray, np.ndarray]:
-    """First occurrence of each distinct row, in the order of the rows' values, and the inverse."""
-    first: dict[bytes, int] = {}
-    occurrence = np.fromiter(
-        (first.setdefault(key, row) for row, key in enumerate(_row_keys(table))),
-        np.int64,
-        table.shape[0],
-    )
-    ordered = np.array([first[key] for key in sorted(first)], dtype=np.int64)
-    number = np.empty(table.shape[0], dtype=np.int64)
-    number[ordered] = np.arange(len(ordered))
-    return ordered, number[occurrence]
 
 
 def _taken(table: Any, ids: np.ndarray | None, rows: np.ndarray) -> tuple[Any, np.ndarray | None]:
@@ -718,6 +656,19 @@ def _looked_up(
 
 def _column_names(X: Any) -> list | None:
     return list(X.columns) if _is_frame(X) else None
+
+
+def split_columns(
+    left_columns: Any, right_columns: Any, n_columns: int, names: list | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the columns of left and right objects in a wide table; see `Pairs.from_wide`."""
+    everything = np.arange(n_columns)
+    left = _columns("left_columns", left_columns, n_columns, names)
+    right = _columns("right_columns", right_columns, n_columns, names)
+    if left is None:
+        half = everything[: (n_columns + 1) // 2]
+        left = half if right is None else np.setdiff1d(everything, right)
+    return left, np.setdiff1d(everything, left) if right is None else right
 
 
 def _columns(name: str, columns: Any, n_columns: int, names: list | None) -> np.ndarray | None:

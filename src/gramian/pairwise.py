@@ -711,8 +711,7 @@ class PairwiseSVC(_PairwiseClassifier, HingeClassifier):
     """Support vector classification of pairs with the squared hinge.
 
     Minimises ``Σ_h w_h ½ max(0, 1 − y_h u_h)² + (λ/2) ‖f‖²`` over functions f of pairs, ``u = f + b``, for two classes
-    or for each class against the rest (Airola & Pahikkala §4.2). Coefficients of pairs outside the margin are zero and
-    are skipped in products.
+    or for each class against the rest (Airola & Pahikkala §4.2).
 
     Parameters
     ----------

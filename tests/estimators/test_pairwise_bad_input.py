@@ -300,10 +300,13 @@ def test_wrong_parameters_of_a_search_are_named(estimator):
 @pytest.mark.parametrize(
     "columns, message",
     [
-        ({"left_columns": [0, 9]}, "left_columns must select some of the 5 columns"),
-        ({"right_columns": [True, False]}, "right_columns must select some of the 5 columns"),
-        ({"left_columns": ["mass"]}, "left_columns names columns that X does not have: .'mass'."),
-        ({"right_columns": [0.5]}, "right_columns must select"),
+        ({"left_columns": [0, 9]}, "left_columns holds 9, but X has 5 columns"),
+        ({"right_columns": [True, False]}, "right_columns as a mask must have 5 entries, .* got 2"),
+        (
+            {"left_columns": ["mass"]},
+            "left_columns holds 'mass', which is no column: X is not a DataFrame",
+        ),
+        ({"right_columns": [0.5]}, "right_columns holds 0.5, which is no column"),
     ],
 )
 def test_wrong_columns_are_named(estimator, columns, message):
@@ -315,7 +318,7 @@ def test_column_names_that_are_not_there():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(WIDE, columns=list("abcde"))
     with pytest.raises(
-        ValueError, match=r"left_columns names columns that X does not have: \['z'\]"
+        ValueError, match=r"left_columns holds 'z', which is no column: X has \['a', 'b'"
     ):
         RIDGE(left_columns=["a", "z"]).fit(frame, VALUES)
 

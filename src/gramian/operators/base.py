@@ -24,7 +24,6 @@ class Operator(ABC):
 
     shape: tuple[int, int]
     dtype: Any
-    skips_zeros = False  # whether products cost less where coefficients are zero
 
     @abstractmethod
     def __matmul__(self, B: Array) -> Array:

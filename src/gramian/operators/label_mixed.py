@@ -46,7 +46,6 @@ class LabelMixed(Operator):
         self.terms = list(terms)
         self.shape = terms[0][0].shape
         self.dtype = terms[0][0].dtype
-        self.skips_zeros = any(operator.skips_zeros for operator, _ in terms)
 
     def __matmul__(self, B: Array) -> Array:
         return reduce(add, (structure.mix(operator @ B) for operator, structure in self.terms))

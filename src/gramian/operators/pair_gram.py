@@ -68,8 +68,6 @@ class PairGram(InputOperator):
            [54.]])
     """
 
-    skips_zeros = True
-
     def __init__(
         self, kernel: PairwiseKernel, X: Pairs, Z: Pairs | None = None, form: str = "auto"
     ):

@@ -47,7 +47,6 @@ class CountingOperator(Operator):
         self.operator = operator
         self.shape = operator.shape
         self.dtype = operator.dtype
-        self.skips_zeros = operator.skips_zeros
         self.n_products = 0
         self.n_columns = 0
 
