@@ -3,6 +3,7 @@
 from gramian.operators.base import InputOperator, Operator
 from gramian.operators.choose import OperatorRecord, choose_operator, cross_operator
 from gramian.operators.dense import Dense
+from gramian.operators.gram_rows import GramRows
 from gramian.operators.intercept import Intercept
 from gramian.operators.kronecker_route import Route
 from gramian.operators.label_mixed import LabelMixed
@@ -16,6 +17,7 @@ from gramian.operators.streamed import Streamed
 
 __all__ = [
     "Dense",
+    "GramRows",
     "InputOperator",
     "Intercept",
     "LabelMixed",
