@@ -19,7 +19,9 @@ LAYERS = [
     {"selection"},
     {
         "_classifier",
+        "_calibration",
         "_early_stopping",
+        "_inputs",
         "_learning",
         "_machine",
         "_pairwise",
@@ -28,6 +30,7 @@ LAYERS = [
         "_validation",
         "metrics",
         "classification",
+        "multilabel",
         "pairwise",
         "regression",
         "zero_shot",

@@ -19,7 +19,8 @@ from gramian._arrays import (
     namespace,
     to_numpy,
 )
-from gramian._machine import KernelMachine, all_or_nothing
+from gramian._inputs import all_or_nothing
+from gramian._machine import KernelMachine
 from gramian._prior import assemble_prior
 from gramian._validation import check_sample_weight
 from gramian.kernels import Kernel

@@ -6,26 +6,21 @@ predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import sklearn
-from array_api_compat import is_array_api_obj
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.callback import CallbackSupportMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import is_classifier
 
 from gramian import solvers
-from gramian._arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._arrays import Array, namespace, to_numpy
 from gramian._early_stopping import Validation, Watch
+from gramian._inputs import KernelInputs
 from gramian._learning import Data, check_search, learn_prior, outputs_first
 from gramian._prior import Prior
-from gramian._validation import check_choice, check_flag, check_gram, check_number, naming_text
-from gramian.kernels import Kernel, as_kernel
+from gramian._validation import check_choice, check_flag, check_number
+from gramian.kernels import Kernel
 from gramian.losses import Loss
 from gramian.operators import OperatorRecord
 from gramian.operators.choose import OPERATORS
@@ -40,14 +35,13 @@ SOLVERS = {
 }
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator):
+class KernelMachine(KernelInputs):
     """Base of the estimators; see a subclass for the parameters."""
 
     operator_: OperatorRecord
     solution_: Solution
     dual_coef_: Array
     intercept_: Array
-    X_fit_: Array
 
     def __init__(
         self,
@@ -80,10 +74,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = self._takes_gram_matrix()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = precomputed
-        tags.array_api_support = not precomputed and self.solver != "exact"
+        tags.array_api_support = not tags.input_tags.pairwise and self.solver != "exact"
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -138,50 +129,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     _operators = OPERATORS
     _solvers: dict[str, Callable[..., Solution]] = SOLVERS
 
-    def _kernel_asked_for(self) -> Kernel:
-        """The kernel as the parameters say, before it has seen data."""
-        return as_kernel(self.kernel)
-
     def _values_of(self, X: Any) -> Array:
         """An array of the library, device and dtype of X."""
-        return X
-
-    def _takes_gram_matrix(self) -> bool:
-        """Whether X is a Gram matrix rather than features."""
-        return _is_precomputed(self.kernel)
-
-    def _validated(self, X: Any, y: Any, **kwargs: Any) -> tuple[Array, Array]:
-        """X as float features (dense or CSR) and y, checked by scikit-learn."""
-        with naming_text(X):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=_float_dtypes(X),
-                accept_large_sparse=True,
-                **kwargs,
-            )
-        if self._takes_gram_matrix():
-            check_gram(X)
-        return X, y
-
-    def _validated_new(self, X: Any, method: str) -> Array:
-        """X for prediction, in the format of the training data."""
-        check_is_fitted(self)
-        with naming_text(X):
-            X = validate_data(self, X, accept_sparse="csr", dtype=_float_dtypes(X), reset=False)
-        train = self.X_fit_
-        if sp.issparse(train) or sp.issparse(X):
-            if sp.issparse(train) and not sp.issparse(X):
-                return sp.csr_array(X)
-            return X if sp.issparse(train) else X.toarray()
-        if namespace(X) is not namespace(train) or device_of(X) != device_of(train):
-            raise ValueError(
-                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same "
-                f"device as those passed to fit(). Got {namespace(X).__name__} on {device_of(X)}, expected "
-                f"{namespace(train).__name__} on {device_of(train)}."
-            )
         return X
 
     # --- assemble and solve -----------------------------------------------------------------
@@ -331,36 +280,5 @@ _OPTIONAL = (
 )
 
 
-@contextmanager
-def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Put the estimator back as it was if fitting fails or is interrupted.
-
-    scikit-learn's own callback bookkeeping stays: it is removed after this, when callbacks are torn down.
-    """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        bookkeeping = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
-        kept = {name: value for name, value in vars(estimator).items() if name in bookkeeping}
-        vars(estimator).clear()
-        vars(estimator).update(before | kept)
-        raise
-
-
-def _is_precomputed(kernel: Any) -> bool:
-    if isinstance(kernel, Kernel):
-        return kernel.is_precomputed
-    return _is_text(kernel, "precomputed")
-
-
 def _is_text(value: Any, text: str) -> bool:
     return isinstance(value, str) and value == text
-
-
-def _float_dtypes(X: Any) -> list[Any]:
-    dispatch = sklearn.get_config()["array_api_dispatch"]
-    if dispatch and is_array_api_obj(X) and not is_numpy(X):
-        xp = namespace(X)
-        return [xp.float64, xp.float32]
-    return [np.float64, np.float32]

@@ -23,7 +23,8 @@ from sklearn.utils.validation import (
 from gramian import solvers
 from gramian._arrays import Array
 from gramian._early_stopping import Validation
-from gramian._machine import KernelMachine, all_or_nothing
+from gramian._inputs import all_or_nothing
+from gramian._machine import KernelMachine
 from gramian._validation import check_number, check_similarity, naming_text
 from gramian.kernels import Kernel, split_amplitude
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel

@@ -9,7 +9,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._arrays import Array, in_float64, is_numpy, namespace
-from gramian._machine import KernelMachine, all_or_nothing
+from gramian._inputs import all_or_nothing
+from gramian._machine import KernelMachine
 from gramian._prior import assemble_prior
 from gramian._validation import check_sample_weight, naming_text
 from gramian.losses import Loss, Squared

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._machine import all_or_nothing
+from gramian._inputs import all_or_nothing
 from gramian._pairwise import PairwiseMachine
 from gramian._validation import check_sample_weight, naming_text
 from gramian.pairs import Pairs
