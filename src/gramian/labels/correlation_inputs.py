@@ -148,7 +148,7 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
         missing = [name for name in dict.fromkeys([*wanted, *index]) if name not in set(labels)]
         if missing:
             raise ValueError(
-                f"{argument} must have a row and a column for each label, but its {place} has no {listed(missing)}. "
+                f"{argument} must have a row and a column for each label, but {listed(missing)} is not in its {place}. "
                 "Rename it, or pass an array in the order of the labels."
             )
     rows = {label: row for row, label in enumerate(index)}
