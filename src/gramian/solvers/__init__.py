@@ -5,14 +5,17 @@ from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
 from gramian.solvers.kronecker_exact import has_closed_form, kronecker_exact
 from gramian.solvers.kronecker_ridge import KroneckerRidge
+from gramian.solvers.margin_problem import MarginProblem
 from gramian.solvers.minres import minres
 from gramian.solvers.newton import newton
 from gramian.solvers.parameter_cg import parameter_cg
 from gramian.solvers.problem import Problem
+from gramian.solvers.smo import smo
 from gramian.solvers.solution import Progress, Solution
 
 __all__ = [
     "KroneckerRidge",
+    "MarginProblem",
     "Problem",
     "Progress",
     "Solution",
@@ -24,4 +27,5 @@ __all__ = [
     "minres",
     "newton",
     "parameter_cg",
+    "smo",
 ]
