@@ -2,6 +2,12 @@
 
 from gramian.plot.confusion import HierarchicalConfusionDisplay
 from gramian.plot.convergence import ConvergenceDisplay
+from gramian.plot.correlation import (
+    CorrelationLossDisplay,
+    LabelCorrelationDisplay,
+    plot_hamming_against_correlation,
+    plot_label_correlation,
+)
 from gramian.plot.hyperparameters import HyperparameterPathDisplay
 from gramian.plot.iterations import IterationDisplay
 from gramian.plot.pairs import PairMatrixDisplay
@@ -11,11 +17,15 @@ from gramian.plot.taxonomy import TaxonomyDisplay
 
 __all__ = [
     "ConvergenceDisplay",
+    "CorrelationLossDisplay",
     "HierarchicalConfusionDisplay",
     "HyperparameterPathDisplay",
     "IterationDisplay",
+    "LabelCorrelationDisplay",
     "PairMatrixDisplay",
     "RejectCurveDisplay",
     "ReliabilityDisplay",
     "TaxonomyDisplay",
+    "plot_hamming_against_correlation",
+    "plot_label_correlation",
 ]

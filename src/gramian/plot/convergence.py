@@ -16,24 +16,29 @@ _X_LABELS = {
     "products": "Products with the Gram matrix",
     "seconds": "Seconds",
     "iterations": "Iterations",
+    "operations": "Multiplications and additions",
 }
 _Y_LABELS = {
     "relative_gap": "Duality gap / objective",
     "gap": "Duality gap",
     "objective": "Objective",
+    "dual_distance": "(best dual − dual) / best dual",
 }
 
 
 class ConvergenceDisplay:
-    """Duality gap or objective against the work done, on a log scale.
+    """Duality gap, objective or dual against the work done, on a log scale.
 
     The gap is the distance between the objective and a proven lower bound: the optimum is no
-    further away than the curve is high. Use `from_estimator` or `from_solutions`.
+    further away than the curve is high. That bound is the dual objective; "dual_distance" shows how far
+    below the best one of all curves it is, relative to that one, as solvers that climb the dual are
+    compared. Use `from_estimator` or `from_solutions`.
 
     Parameters
     ----------
     histories : dict of str: dict of ndarray
-        For each curve "objective", "gap", "products" and "seconds", as in `Solution.history`.
+        For each curve "objective", "gap", "products" and "seconds", as in `Solution.history`; for
+        "operations" also that, which the solvers of margin problems count.
     tol : float, default=None
         The tolerance of the relative gap.
 
@@ -83,8 +88,8 @@ class ConvergenceDisplay:
             Fitted: its ``solution_`` is shown.
         ax : matplotlib Axes, default=None
             A new figure by default.
-        x : {"products", "seconds", "iterations"}, default="products"
-        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+        x : {"products", "seconds", "iterations", "operations"}, default="products"
+        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
         name : str, default=None
             For the legend; the name of the class by default.
         curve_kwargs : dict, default=None
@@ -128,8 +133,8 @@ class ConvergenceDisplay:
             The tolerance to draw, if any.
         ax : matplotlib Axes, default=None
             A new figure by default.
-        x : {"products", "seconds", "iterations"}, default="products"
-        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+        x : {"products", "seconds", "iterations", "operations"}, default="products"
+        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
         curve_kwargs : dict or list of dict, default=None
             Passed to matplotlib's ``plot``; a list has one for each curve.
 
@@ -158,8 +163,8 @@ class ConvergenceDisplay:
         ----------
         ax : matplotlib Axes, default=None
             A new figure by default.
-        x : {"products", "seconds", "iterations"}, default="products"
-        y : {"relative_gap", "gap", "objective"}, default="relative_gap"
+        x : {"products", "seconds", "iterations", "operations"}, default="products"
+        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
             The tolerance is drawn with "relative_gap" only.
         curve_kwargs : dict or list of dict, default=None
             Passed to matplotlib's ``plot``; a list has one for each curve.
@@ -174,9 +179,11 @@ class ConvergenceDisplay:
         self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
         self.figure_ = self.ax_.figure
         lines = []
+        best = max((_dual(history).max() for history in self.histories.values()), default=0.0)
         for (name, history), style in zip(self.histories.items(), styles, strict=True):
             style = {"marker": "o", "markersize": 4, "label": name} | style
-            lines += self.ax_.plot(_abscissa(history, x), _ordinate(history, y), **style)
+            abscissa = _abscissa(name, history, x)
+            lines += self.ax_.plot(abscissa, _ordinate(history, y, best), **style)
         self.line_ = lines[0] if len(lines) == 1 else lines
         self.tol_line_ = None
         if self.tol and y == "relative_gap":
@@ -184,16 +191,32 @@ class ConvergenceDisplay:
                 self.tol, color="0.4", linestyle="--", linewidth=1, label=f"tol = {self.tol:g}"
             )
         self.ax_.set(yscale="log", xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
-        if x != "seconds":
+        if x in ("products", "iterations"):
             self.ax_.xaxis.get_major_locator().set_params(integer=True)
         self.ax_.legend()
         return self
 
 
-def _abscissa(history: Mapping[str, np.ndarray], x: str) -> np.ndarray:
-    return np.arange(len(history["gap"])) if x == "iterations" else history[x]
+def _abscissa(name: str, history: Mapping[str, np.ndarray], x: str) -> np.ndarray:
+    if x == "iterations":
+        return np.arange(len(history["gap"]))
+    if x not in history:
+        raise ValueError(
+            f"x={x!r} is not in the history of {name!r}: its solver does not count them. "
+            'Use "iterations" or "seconds".'
+        )
+    return history[x]
 
 
-def _ordinate(history: Mapping[str, np.ndarray], y: str) -> np.ndarray:
-    values = history["gap"] / history["objective"] if y == "relative_gap" else history[y]
+def _dual(history: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(history["objective"]) - history["gap"]
+
+
+def _ordinate(history: Mapping[str, np.ndarray], y: str, best_dual: float) -> np.ndarray:
+    if y == "relative_gap":
+        values = history["gap"] / history["objective"]
+    elif y == "dual_distance":
+        values = (best_dual - _dual(history)) / (abs(best_dual) or 1.0)
+    else:
+        values = history[y]
     return np.where(values > 0, values, np.nan)  # a log scale has no place for zero
