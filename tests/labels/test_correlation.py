@@ -189,6 +189,8 @@ def test_priors_are_matched_by_the_names_of_classes():
         for named in (priors, pd.Series(priors)):
             np.testing.assert_array_equal(class_correlation(signatures, named), expected)
         np.testing.assert_array_equal(class_correlation(signatures, [3.0, 1.0, 4.0]), expected)
+    by_position = class_correlation(SIGNATURES, pd.Series([3.0, 1.0, 4.0]))
+    np.testing.assert_array_equal(by_position, expected)
 
 
 def test_a_constant_label_is_uncorrelated_when_centered():
@@ -232,6 +234,7 @@ def test_one_class_or_one_example_is_enough():
         (([[0.2, 0.7]],), r"0/1 or ±1, got 0.2. Threshold"),
         (([[0, -1, 1]],), "got 0 and -1 together"),
         (([[np.nan, 1.0]],), "got nan"),
+        (([[1, 0], [1]],), "signatures must be a matrix of numbers"),
         (([["yes", "no"]],), "signatures must be a matrix of numbers"),
         ((sp.csr_array([[0.0, 2.0]]),), r"got 2.0"),
         ((sp.csr_array([[0, -1]]),), "got 0 and -1 together"),

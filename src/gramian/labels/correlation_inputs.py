@@ -68,7 +68,7 @@ def stacked(signatures: Mapping[Any, Any]) -> np.ndarray:
 
 def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
     """Return priors that are named by their classes in the order of the signatures."""
-    if hasattr(priors, "index") and hasattr(priors, "to_dict"):  # a Series
+    if classes is not None and hasattr(priors, "index") and hasattr(priors, "to_dict"):  # a Series
         priors = priors.to_dict()
     if not isinstance(priors, Mapping):
         return priors
@@ -119,8 +119,11 @@ def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray
 
 def as_numbers(argument: str, matrix: Any) -> np.ndarray:
     """Return a matrix of real numbers as a dense array; text, complex numbers and objects are refused."""
-    array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
-    if array.dtype == object:  # of a DataFrame with columns of several types
+    try:
+        array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
+    except ValueError:  # lists of several lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype == object and array.size:  # of a DataFrame with columns of several types
         with contextlib.suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
