@@ -22,6 +22,8 @@ LAYERS = [
         "_calibration",
         "_early_stopping",
         "_inputs",
+        "_label_costs",
+        "_label_signs",
         "_learning",
         "_machine",
         "_pairwise",
