@@ -22,7 +22,8 @@ Differences from the paper
     - A pair of nearly equal directions (K_pq² close to K_pp K_qq) is not taken: its gain is all rounding.
     - Shrinking, by LIBSVM's rule: during a visit, points at a bound whose gradient points outwards by more than the
       largest violation are passed over. As u brings all gradients up to date at its end, nothing has to be restored.
-    - A visit ends early where its label is optimal up to rounding, and may take `_FEWEST_STEPS` where L is less.
+    - A visit ends early where the violation has fallen to `_ENOUGH` of what it was, since the other labels will change
+      the gradient again, and may take `_FEWEST_STEPS` where L is less.
     - Stops on the duality gap; a violation that is zero up to rounding ends the search, too.
     - Rows come from `GramRows`: the stored matrix, or a cache that all labels share.
 """
@@ -48,8 +49,11 @@ from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["smo"]
 
-# With few labels a visit of L steps would be spent on finding out where to begin.
-_FEWEST_STEPS = 16
+# With few labels a visit of L steps would spend its time on telling the others. Measured with 10 labels of 2000 rows:
+# 32 or 64 steps need a fifth less work than 10, and 256 with 50 labels twice as much as 50.
+_FEWEST_STEPS = 32
+# Between 0.03 and 0.3 makes little difference; without it, 80 labels of 300 rows need up to twice the work.
+_ENOUGH = 0.1
 
 
 def smo(
@@ -185,7 +189,7 @@ class _Ascent:
             self.diagonal,
             float(self.R[label, label]),
             self.parallel,
-            floor,
+            max(floor, _ENOUGH * float(self.violation[label])),
         )
         limit = max(_FEWEST_STEPS, len(self.A))
         if rows.matrix is not None:

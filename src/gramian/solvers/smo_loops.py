@@ -22,20 +22,20 @@ __all__ = [
 
 
 class Visit(NamedTuple):
-    """Views of one label, gradients to be used up, and what the other labels have to hear."""
+    """All that steps in one label need; a, rise, fall, g and u are changed by them."""
 
     a: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     rise: np.ndarray  # whether a coefficient is below its upper bound
-    fall: np.ndarray
-    g: np.ndarray
-    u: np.ndarray
+    fall: np.ndarray  # whether it is above its lower bound
+    g: np.ndarray  # the gradient, up to date for active points
+    u: np.ndarray  # what the other labels have to hear
     active: np.ndarray
-    diagonal: np.ndarray
-    variance: float
-    parallel: float
-    floor: float
+    diagonal: np.ndarray  # of K
+    variance: float  # R_ll
+    parallel: float  # share of K_pp K_qq that the determinant of a pair has to exceed
+    floor: float  # violation that is small enough
 
 
 @numba.njit(cache=True)
@@ -68,7 +68,7 @@ def active_points(g, rise, fall, violation):
 
 @numba.njit(cache=True)
 def first_point(visit):
-    """The point with the largest violation (eq. 32), or −1 if that is rounding."""
+    """The point with the largest violation (eq. 32), or −1 if that is small enough."""
     g, rise, fall = visit.g, visit.rise, visit.fall
     p, worst = -1, visit.floor
     for i in visit.active:
@@ -172,7 +172,9 @@ def _box_maximum(g, k, lower, upper):
         value = x * (g[0] - 0.5 * k[0] * x - k[2] * z) + z * (g[1] - 0.5 * k[1] * z)
         if value > best:
             best, best_x, best_z = value, x, z
-    return best_x, best_z
+    # where a side of the box is so short that values are equal up to rounding, the slopes still tell its better end
+    best_x = _line_maximum(g[0] - k[2] * best_z, k[0], lower[0], upper[0])
+    return best_x, _line_maximum(g[1] - k[2] * best_x, k[1], lower[1], upper[1])
 
 
 @numba.njit(cache=True, fastmath={"nnan", "nsz", "contract", "reassoc"})
