@@ -3,7 +3,6 @@
 A solver is added with one line in `SOLVERS`: itself, and what makes its inputs from features.
 """
 
-import cvxpy  # noqa: F401  imported before Numba compiles anything: its import takes seconds
 import numpy as np
 import pytest
 from hypothesis import given, settings
