@@ -49,10 +49,10 @@ from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["smo"]
 
-# With few labels a visit of L steps would spend its time on telling the others. Measured with 10 labels of 2000 rows:
-# 32 or 64 steps need a fifth less work than 10, and 256 with 50 labels twice as much as 50.
+# With few labels a visit of L steps would spend its time on telling the others: with 10 labels of 2000 rows, visits of
+# 32 steps need 18 % fewer multiply-adds than visits of 10, visits of 64 steps 20 or 21 %.
 _FEWEST_STEPS = 32
-# Between 0.03 and 0.3 makes little difference; without it, 80 labels of 300 rows need up to twice the work.
+# Fewer multiply-adds than without it for 80 labels: a third for 300 rows, 6 % for 1000.
 _ENOUGH = 0.1
 
 
