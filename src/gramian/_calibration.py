@@ -53,10 +53,10 @@ def fit_sigmoids(
     >>> from gramian._calibration import fit_sigmoids, sigmoids
     >>> f = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> sigmoids(fit_sigmoids(f, np.array([[-1], [1], [-1], [1]])), f).round(2)
-    array([[0.34],
-           [0.41],
-           [0.59],
-           [0.66]])
+    array([[0.4 ],
+           [0.45],
+           [0.55],
+           [0.6 ]])
     """
     n, n_labels = values.shape
     w = (np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64))[:, None]
@@ -73,7 +73,7 @@ def sigmoids(calibration: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _fitted(values: np.ndarray, positive: np.ndarray, w: np.ndarray) -> np.ndarray:
-    centre = (w * values).sum(axis=0) / w.sum()
+    centre = (w * values).sum(axis=0) / max(w.sum(), np.finfo(np.float64).tiny)
     f = values - centre
     scale = np.abs(f).max(axis=0)
     scale[scale == 0] = 1.0
