@@ -29,8 +29,7 @@ from gramian.operators import GramRows, cross_operator
 from gramian.operators.linear import linear_variance
 from gramian.operators.tiles import TILE_BYTES
 from gramian.selection import fold_masks
-from gramian.solvers import Progress, Solution
-from gramian.solvers.margin_problem import MarginProblem
+from gramian.solvers import MarginProblem, Progress, Solution
 
 __all__ = ["M3LClassifier"]
 

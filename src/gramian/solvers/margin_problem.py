@@ -79,6 +79,24 @@ class MarginProblem:
         n_labels = self.shape[1]
         return np.ones(n_labels) if self.correlation is None else np.diag(self.correlation).copy()
 
+    def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return targets y m and the bounds of A, each of shape (L, n): labels are what loops run along."""
+        signs = self.signs.T
+        bound = np.ascontiguousarray(self.caps.T * signs)
+        target = np.ascontiguousarray(self.margins.T * signs)
+        return target, np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+
+    def start(self, coefficients: np.ndarray | None) -> np.ndarray | None:
+        """Return a starting point, clipped into the boxes; None is zero."""
+        if coefficients is None:
+            return None
+        A = np.asarray(coefficients, dtype=np.float64)
+        if A.shape != self.shape:
+            raise ValueError(
+                f"start must have shape {self.shape}, one coefficient for each example and label; got {A.shape}."
+            )
+        return self.signs * np.clip(self.signs * A, 0.0, self.caps)
+
     def mixed(self, V: np.ndarray) -> np.ndarray:
         """Return V R."""
         return V if self.correlation is None else V @ self.correlation
@@ -149,15 +167,28 @@ class MarginRecorder(Recorder):
 
     def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
         """Record an iteration with U = K A R; return the status if it was the last one, else None."""
-        objective, self.gaps, violation = self.margin_problem.values(A, U)
+        return self.record(A, *self.margin_problem.values(A, U), moved=moved)
+
+    def record(
+        self,
+        A: np.ndarray,
+        objective: float,
+        gaps: np.ndarray,
+        violation: float,
+        *,
+        moved: bool = True,
+    ) -> str | None:
+        """Record an iteration whose values the solver has at hand; return the status as `check` does."""
+        self.gaps = gaps
         self.extra.append((violation, self.operations))
-        gap = np.array([self.gaps.sum()])
+        gap = np.array([gaps.sum()])
         return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
 
-    def done(self, A: np.ndarray, status: str) -> Solution:
-        """Return the solution with a certificate from ``U = K A R`` computed anew."""
-        U = self.margin_problem.latent(A)
-        self.n_products += 1
+    def done(self, A: np.ndarray, status: str, U: np.ndarray | None = None) -> Solution:
+        """Return the solution with a certificate from ``U = K A R``, computed anew if it is not given."""
+        if U is None:
+            U = self.margin_problem.latent(A)
+            self.n_products += 1
         objective, self.gaps, violation = self.margin_problem.values(A, U)
         self.extra[-1] = (violation, self.operations)
         gap = np.array([self.gaps.sum()])

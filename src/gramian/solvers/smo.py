@@ -132,19 +132,12 @@ class _Ascent:
         n, n_labels = problem.shape
         self.problem = problem
         self.signed_margins = problem.signs * problem.margins
-        bounds = np.ascontiguousarray((problem.signs * problem.caps).T)
-        self.lower, self.upper = np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
+        self.G, self.lower, self.upper = problem.boxes()
         self.A = np.zeros((n_labels, n))
-        self.G = self.signed_margins.T.copy()
-        if start is not None:
-            start = np.asarray(start, dtype=np.float64)
-            if start.shape != (n, n_labels):
-                raise ValueError(
-                    f"start must have shape {(n, n_labels)}, one coefficient for each example and label; "
-                    f"got {start.shape}."
-                )
-            self.A = np.ascontiguousarray(np.clip(start.T, self.lower, self.upper))
-            self.G -= problem.latent(self.coefficients()).T
+        begin = problem.start(start)
+        if begin is not None:
+            self.A = np.ascontiguousarray(begin.T)
+            self.G -= problem.latent(begin).T
         self.rise = (self.A < self.upper).astype(np.int8)
         self.fall = (self.A > self.lower).astype(np.int8)
         violations = np.maximum(self.rise * self.G, -self.fall * self.G)
