@@ -297,15 +297,17 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         kernel = self._kernel_asked_for().resolve(X, weights)
         name = self._solver_name(kernel, X)
         R = self._correlation(labels)
-        problem = MarginProblem(
+        margin, caps = margins(self.loss, labels.signs, R), self._caps(labels, weights)
+        folds = None
+        if self.probability:
+            split_by = labels.signs if labels.has_columns else labels.codes
+            folds = fold_masks(self.cv, X, split_by, classifier=True)
+        inputs = (
             _features(kernel, X, self.intercept_variance)
             if name == "coordinate"
-            else GramRows(kernel, X, self.intercept_variance),
-            labels.signs,
-            R,
-            margins(self.loss, labels.signs, R),
-            self._caps(labels, weights),
+            else GramRows(kernel, X, self.intercept_variance)
         )
+        problem = MarginProblem(inputs, labels.signs, R, margin, caps)
         fitted = {
             "classes_": labels.classes,
             "kernel_": kernel,
@@ -315,10 +317,6 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         }
         if labels.has_columns and labels.names is not None:
             fitted["label_names_"] = labels.names
-        folds = None
-        if self.probability:
-            split_by = labels.signs if labels.has_columns else labels.codes
-            folds = fold_masks(self.cv, X, split_by, classifier=True)
         self._solve(problem, fitted, X, checked, folds, weights)
 
     def _solve(
@@ -525,7 +523,7 @@ def _features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
         return X if sp.issparse(X) else np.ascontiguousarray(X)
     constant = np.full((X.shape[0], 1), np.sqrt(intercept_variance), dtype=X.dtype)
     if sp.issparse(X):
-        return sp.csr_array(sp.hstack([X, constant], format="csr"))
+        return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
     return np.hstack([X, constant])
 
 
