@@ -28,6 +28,7 @@ LAYERS = [
         "_machine",
         "_pairwise",
         "_prior",
+        "_signatures",
         "_tree_decisions",
         "_validation",
         "metrics",
