@@ -32,6 +32,7 @@ LAYERS = [
         "_tree_decisions",
         "_validation",
         "metrics",
+        "attributes",
         "classification",
         "multilabel",
         "pairwise",
