@@ -1,8 +1,10 @@
 """Real data for the benchmarks, read from a folder that is not part of the project.
 
 The folder is ``--data DIR`` or ``$GRAMIAN_DATA``. It holds ``satimage.npz`` (arrays ``X_train``,
-``y_train``, ``X_test``, ``y_test``), ``uci/NAME.csv.gz`` (one example a line, target last) and
-``dti/NAME.npz`` (drugs and targets). What is missing is named, and the program ends with exit code 2.
+``y_train``, ``X_test``, ``y_test``), ``uci/NAME.csv.gz`` (one example a line, target last),
+``dti/NAME.npz`` (drugs and targets), ``multilabel/NAME.npz``, ``text/rcv1sub1.npz`` to ``3`` (documents with several
+topics) and ``attributes/NAME.npz`` (objects with attributes). What is missing is named, and the program ends with
+exit code 2.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 HOW = "Pass the folder as --data DIR or in the environment variable GRAMIAN_DATA."
 # name: (file, columns to drop, categorical columns, kind); columns are counted from 0.
@@ -120,6 +124,64 @@ def load_dti(folder: str | None, name: str) -> tuple[np.ndarray, np.ndarray, np.
 
 def _symmetrised(S: np.ndarray) -> np.ndarray:
     return (S + S.T) / 2
+
+
+def load_multilabel(folder: str | None, name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """Read "yeast", "scene" or "tmc2007-500" in the original split: X_train, Y_train, X_test, Y_test.
+
+    Labels are 0 or 1, of type int; features float64, dense, or CSR for tmc2007-500.
+    """
+    with np.load(data_file(folder, f"multilabel/{name}.npz"), allow_pickle=False) as arrays:
+        parts = []
+        for part in ("train", "test"):
+            dense = f"X_{part}" in arrays
+            X = arrays[f"X_{part}"].astype(float) if dense else _csr(arrays, f"X_{part}")
+            parts += [X, arrays[f"Y_{part}"].astype(int)]
+    return tuple(parts)
+
+
+def load_rcv1(folder: str | None) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """Read RCV1: subsets 1 and 2 for training, 3 for testing: X_train, Y_train, X_test, Y_test.
+
+    A document that occurs more than once is kept where it occurs first. Features are CSR, float64; topics 0 or 1.
+    """
+    matrices, topics = [], []
+    for k in (1, 2, 3):
+        with np.load(data_file(folder, f"text/rcv1sub{k}.npz"), allow_pickle=False) as arrays:
+            matrices.append(_csr(arrays, "X"))
+            topics.append(_unpacked(arrays["Y_bits"], int(arrays["n_labels"])))
+    X, Y = sparse.vstack(matrices, format="csr"), np.concatenate(topics)
+    first: dict[tuple[bytes, bytes], int] = {}
+    for row, (a, b) in enumerate(pairwise(X.indptr)):
+        first.setdefault((X.indices[a:b].tobytes(), X.data[a:b].tobytes()), row)
+    rows = np.array(list(first.values()))
+    of_training = rows < matrices[0].shape[0] + matrices[1].shape[0]
+    train, test = rows[of_training], rows[~of_training]
+    return X[train], Y[train], X[test], Y[test]
+
+
+def load_attributes(folder: str | None, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Read "apascal_train", "apascal_test" or "ayahoo_test": 64 attributes (0 or 1) and the class of each object."""
+    with np.load(data_file(folder, f"attributes/{name}.npz"), allow_pickle=False) as arrays:
+        return _unpacked(arrays["Y_bits"], int(arrays["n_attributes"])), arrays["cls"]
+
+
+def load_signatures(folder: str | None) -> pd.DataFrame:
+    """Read how frequent the 64 attributes are in the 32 classes of aPascal and aYahoo; rows are named by class."""
+    with np.load(data_file(folder, "attributes/apy.npz"), allow_pickle=False) as arrays:
+        return pd.DataFrame(arrays["original_att"], index=arrays["class_names"])
+
+
+def _csr(arrays: Any, name: str) -> Any:
+    shape = tuple(arrays[f"{name}_shape"])
+    data, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    if len(data) == 1:  # all stored values are the same
+        data = np.repeat(data, len(indices))
+    return sparse.csr_array((data.astype(float), indices, indptr), shape=shape)
+
+
+def _unpacked(bits: np.ndarray, columns: int) -> np.ndarray:
+    return np.unpackbits(bits, axis=1)[:, :columns].astype(int)
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
