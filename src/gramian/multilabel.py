@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
     fit is.
 
     A label without any positive (or negative) example is no error: its examples pull its intercept to one
-    sign, and what R knows of other labels acts against that.
+    sign, and by itself its function is constant; R may let related labels shape it.
 
     Parameters
     ----------
@@ -307,6 +308,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
             if name == "coordinate"
             else GramRows(kernel, X, self.intercept_variance)
         )
+        _check_size(inputs)
         problem = MarginProblem(inputs, labels.signs, R, margin, caps)
         fitted = {
             "classes_": labels.classes,
@@ -385,16 +387,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         if self.max_iter is not None:
             options["max_iter"] = self.max_iter
 
-        def solve(problem: MarginProblem, **more: Any) -> Solution:
-            solution = SOLVERS[name](problem, **options, **more)
-            if not np.isfinite(solution.gap):
-                raise ValueError(
-                    f"Numbers overflowed: the duality gap is {solution.gap}. Scale X or the kernel so that products "
-                    f"fit {problem.inputs.dtype}, or check C={self.C!r}."
-                )
-            return solution
-
-        return solve
+        return partial(SOLVERS[name], **options)
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
@@ -525,6 +518,19 @@ def _features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
     if sp.issparse(X):
         return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
     return np.hstack([X, constant])
+
+
+def _check_size(inputs: Any) -> None:
+    """Refuse inputs whose kernel values overflow: solvers would stand still and say nothing of it."""
+    if isinstance(inputs, GramRows):
+        size = inputs.diagonal().sum()
+    else:
+        values = inputs.data if sp.issparse(inputs) else inputs.reshape(-1)
+        size = np.einsum("i,i->", values, values, dtype=np.float64)
+    if not np.isfinite(size):
+        raise ValueError(
+            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {inputs.dtype}."
+        )
 
 
 def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
