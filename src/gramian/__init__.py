@@ -1,6 +1,8 @@
 """Kernel learning when the outputs have structure, in the manner of scikit-learn."""
 
+from gramian.attributes import AttributeClassifier
 from gramian.classification import KernelLogisticRegression, KernelSVC
+from gramian.multilabel import M3LClassifier
 from gramian.pairs import Pairs
 from gramian.pairwise import (
     PairwiseLogisticRegression,
@@ -15,9 +17,11 @@ from gramian.zero_shot import ZeroShotClassifier
 __version__ = "0.1.0"
 
 __all__ = [
+    "AttributeClassifier",
     "KernelLogisticRegression",
     "KernelRidge",
     "KernelSVC",
+    "M3LClassifier",
     "PairKFold",
     "Pairs",
     "PairwiseLogisticRegression",

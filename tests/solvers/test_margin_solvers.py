@@ -3,6 +3,8 @@
 A solver is added with one line in `SOLVERS`: itself, and what makes its inputs from features.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.kernels import Linear
 from gramian.operators import GramRows
-from gramian.solvers import MarginProblem, smo
+from gramian.solvers import MarginProblem, blocked_ascent, coordinate_ascent, smo
 
 
 def gram_rows(X):
@@ -34,7 +36,11 @@ def features(X):
     return X
 
 
-SOLVERS = {"smo": (smo, gram_rows)}
+SOLVERS = {
+    "smo": (smo, gram_rows),
+    "blocked_ascent": (blocked_ascent, gram_rows),
+    "coordinate_ascent": (coordinate_ascent, features),
+}
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 every_solver = pytest.mark.parametrize("name", SOLVERS)
@@ -45,7 +51,8 @@ def solved(name: str, data: Margins, tol: float = 1e-9, R=True, **options):
     solve, inputs = SOLVERS[name]
     correlation = data.R if R is True else R
     problem = MarginProblem(inputs(data.X), data.signs, correlation, data.margins, data.caps)
-    return solve(problem, tol=tol, **options)
+    solution = solve(problem, tol=tol, **options)
+    return replace(solution, latent=problem.latent(solution.coefficients))
 
 
 def hamming_data(seed: int, n: int, d: int, n_labels: int, cap: float = 2.0) -> Margins:
@@ -281,7 +288,7 @@ def test_work_grows_linearly_in_the_number_of_labels(name):
     """Dense correlations whose spectrum does not depend on their size, labels alike, rows enough for all steps."""
     sizes = np.array([10, 20, 40, 80])
     rng = np.random.default_rng(12)
-    data = hamming_data(12, n=300, d=20, n_labels=80)
+    data = hamming_data(12, n=1000, d=20, n_labels=80)
     operations = []
     for size in sizes:
         part = np.s_[:, :size]

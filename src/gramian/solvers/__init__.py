@@ -1,6 +1,7 @@
 """Solvers: from a `Problem` to a `Solution` with a certificate."""
 
 from gramian.solvers.blocked_ascent import blocked_ascent
+from gramian.solvers.coordinate_ascent import coordinate_ascent
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
@@ -15,12 +16,13 @@ from gramian.solvers.smo import smo
 from gramian.solvers.solution import Progress, Solution
 
 __all__ = [
-    "blocked_ascent",
     "KroneckerRidge",
     "MarginProblem",
     "Problem",
     "Progress",
     "Solution",
+    "blocked_ascent",
+    "coordinate_ascent",
     "exact",
     "expectation_maximization",
     "has_closed_form",

@@ -9,14 +9,15 @@ Method
     - *Along labels.* A visit takes u = V R of its label, then works on the 64 examples of strongest pull (half of each
       sign): K among them fits the cache, greedy coordinate ascent there, one pass over their rows of K for all other
       examples. Labels with little correlation are visited side by side, and one exact line search scales their changes,
-      so that the dual never falls whatever R is. Other labels are told once a visit, which makes it O(n² L) (eqs. 34-36).
+      so that the dual never falls whatever R is. Other labels learn of it once a visit: O(n² L) in all (eqs. 34-36).
     - *Across labels.* Blocks of 256 examples, all labels: coordinate ascent on K_BB ⊗ R in the cache, one GEMM with the
       rows of K for all other examples. Only where labels are correlated and sweeps along labels slow down: what is slow
       for one kind of sweep (labels that nearly agree) is fast for the other.
 
 Cost
-    n multiply-adds for each coefficient a visit changes, n L for each visit to a correlated label, n² L for a sweep across
-    labels. Rows of K are read from memory, which is the floor of the first kind; the second runs at the speed of GEMM.
+    n multiply-adds for each coefficient a visit changes, n L for each visit to a correlated label, n² L for a sweep
+    across labels. Rows of K are read from memory, which is the floor of the first kind; the second runs at the speed of
+    GEMM.
 
 Measured
     5000 examples, 100 labels, float32 RBF kernel: greedy working sets change about as many coefficients as LIBSVM does
@@ -36,7 +37,7 @@ import numpy as np
 from gramian._threads import exclusive, single_threaded_blas
 from gramian.operators import GramRows
 from gramian.solvers import margin_loops as loops
-from gramian.solvers.margin_problem import MarginProblem, MarginRecorder
+from gramian.solvers.margin_problem import MarginProblem, MarginRecorder, label_batches
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["blocked_ascent"]
@@ -49,7 +50,6 @@ SLOW = 0.5  # a sweep along labels that leaves more of the gap than this is foll
 ROUNDS = 1000  # at most, in one visit
 REFRESH = 30  # sweeps after which V is computed anew
 ACCURATE_BELOW = 1e-5  # tolerances for which products with a float32 matrix are summed in float64
-LOOSE = 0.5  # sum of |correlations| with labels visited side by side
 
 
 def blocked_ascent(
@@ -118,8 +118,7 @@ def blocked_ascent(
             recorder.operations += state.sweep_along(floor)
         else:
             recorder.operations += state.sweep_across()
-    U = np.ascontiguousarray(state.latent().T) if state.fresh else None
-    return recorder.done(np.ascontiguousarray(state.A.T), status, U)
+    return recorder.done(np.ascontiguousarray(state.A.T), status, verified=state.fresh)
 
 
 class _State:
@@ -140,7 +139,7 @@ class _State:
         self.fresh = True
         self.correlated = problem.correlation is not None
         self.R = np.eye(n_labels) if problem.correlation is None else problem.correlation
-        self.batches = _batches(self.R)
+        self.batches = label_batches(self.R)
         if start is not None:
             self.A[:] = start.T
             self.refresh()
@@ -238,25 +237,3 @@ def _values(target, low, high, A, U):
         )
         sums[label, 0], sums[label, 1], sums[label, 2] = dual, gap, strongest
     return sums, pull
-
-
-def _batches(R: np.ndarray) -> list[np.ndarray]:
-    """Labels in batches to be visited side by side: each has little correlation with the others of its batch."""
-    scale = np.sqrt(np.diag(R))
-    strength = np.abs(R) / np.outer(scale, scale)
-    limit = 16 * numba.get_num_threads()  # so that an interruption need not wait for all labels
-    left = list(range(len(R)))
-    batches = []
-    while left:
-        batch: list[int] = []
-        load = np.zeros(len(R))
-        for label in left:
-            joined = [*batch, label]
-            own = np.array(joined) == label
-            if len(batch) < limit and np.all(load[joined] + strength[label, joined] <= LOOSE + own):
-                batch = joined
-                load += strength[label]
-                load[label] -= strength[label, label]
-        batches.append(np.array(batch))
-        left = [label for label in left if label not in batch]
-    return batches

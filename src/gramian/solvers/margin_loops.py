@@ -1,8 +1,8 @@
 """Compiled loops of `blocked_ascent`: box-constrained quadratic programmes in the signed coefficients of one label.
 
-In a = y α the dual of a margin problem reads: maximise ⟨t, a⟩ − ½ ⟨a, u⟩ with t = y m and low ≤ a ≤ high, where one of the
-bounds is zero. Its gradient is the pull p = t − u; the gap of a coefficient is |p| times its way to the bound that p
-points to. Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
+In a = y α the dual of a margin problem reads: maximise ⟨t, a⟩ − ½ ⟨a, u⟩ with t = y m and low ≤ a ≤ high, where one of
+the bounds is zero. Its gradient is the pull p = t − u; the gap of a coefficient is |p| times its way to the bound that
+p points to. Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ import numpy as np
 from gramian._threads import exclusive
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-__all__ = ["MarginProblem", "MarginRecorder"]
+__all__ = ["MarginProblem", "MarginRecorder", "label_batches"]
+
+BATCH = 32  # labels side by side at most: an interruption need not wait for all labels
+LOOSE = 0.5  # sum of |correlations| with labels visited side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +168,11 @@ class MarginRecorder(Recorder):
         self.extra: list[tuple[float, float]] = []
         self.gaps = np.zeros(problem.shape[1])
 
+    progress = 1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
+
+    def merit(self, objective: float, gap: float) -> float:
+        return gap - objective  # the dual rises; the primal may do what it likes
+
     def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
         """Record an iteration with U = K A R; return the status if it was the last one, else None."""
         return self.record(A, *self.margin_problem.values(A, U), moved=moved)
@@ -184,19 +192,42 @@ class MarginRecorder(Recorder):
         gap = np.array([gaps.sum()])
         return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
 
-    def done(self, A: np.ndarray, status: str, U: np.ndarray | None = None) -> Solution:
-        """Return the solution with a certificate from ``U = K A R``, computed anew if it is not given."""
-        if U is None:
+    def done(self, A: np.ndarray, status: str, *, verified: bool = False) -> Solution:
+        """Return the solution; ``verified`` says that the values last recorded have no drift of rounding errors."""
+        objective, gap, _, _ = self.rows[-1]
+        if not verified:
             U = self.margin_problem.latent(A)
             self.n_products += 1
-        objective, self.gaps, violation = self.margin_problem.values(A, U)
-        self.extra[-1] = (violation, self.operations)
-        gap = np.array([self.gaps.sum()])
-        if bool(self.converged(objective, gap).all()):
-            status = "converged"
-        elif status == "converged":
-            status = "stalled"  # U had drifted by rounding
-        result = self.solution(A[:, :, None], U[:, :, None], np.array([objective]), gap, status)
+            objective, self.gaps, violation = self.margin_problem.values(A, U)
+            self.extra[-1] = (violation, self.operations)
+            gap = float(self.gaps.sum())
+            if gap <= self.tol * objective:
+                status = "converged"
+            elif status == "converged":
+                status = "stalled"
+        totals = np.array([objective]), np.array([gap])
+        result = self.solution(A[:, :, None], A[:, :, None], *totals, status)
         violations, operations = np.array(self.extra).T
         more = {"violation": violations, "operations": operations}
-        return replace(result, gaps=self.gaps, history=result.history | more)
+        return replace(result, gaps=self.gaps, history=result.history | more, latent=None)
+
+
+def label_batches(R: np.ndarray) -> list[np.ndarray]:
+    """Labels in batches to be visited side by side: each has little correlation with the others of its batch."""
+    scale = np.sqrt(np.diag(R))
+    strength = np.abs(R) / np.outer(scale, scale)
+    left = list(range(len(R)))
+    batches = []
+    while left:
+        batch: list[int] = []
+        load = np.zeros(len(R))
+        for label in left:
+            joined = [*batch, label]
+            own = np.array(joined) == label
+            if len(batch) < BATCH and np.all(load[joined] + strength[label, joined] <= LOOSE + own):
+                batch = joined
+                load += strength[label]
+                load[label] -= strength[label, label]
+        batches.append(np.array(batch))
+        left = [label for label in left if label not in batch]
+    return batches

@@ -92,9 +92,6 @@ class Progress:
 
 Callback = Callable[[Progress], Any]
 
-# A relative fall of the objective that is progress and not rounding. The gap alone does not tell:
-# far from the optimum it may rise for many steps.
-PROGRESS = 1e-9
 
 # Measured on 4435 rows: with plain products of a float32 operator a relative gap of 1e-7 is reached, 1e-8 is not.
 ACCURATE_BELOW = 1e-6
@@ -113,6 +110,10 @@ class Recorder:
         Iterations with neither a smaller gap nor a lower objective after which rounding errors are to blame.
     """
 
+    # A relative fall of the merit that is progress and not rounding. The gap alone does not tell:
+    # far from the optimum it may rise for many steps.
+    progress = 1e-9
+
     def __init__(
         self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
     ):
@@ -125,7 +126,7 @@ class Recorder:
         self.patience = patience
         self.n_products = 0
         self.rows: list[tuple[float, float, int, float]] = []
-        self.best_gap, self.best_objective, self.best_row = float("inf"), 0.0, 0
+        self.best_gap, self.best_merit, self.best_row = float("inf"), 0.0, 0
         self.started = time.perf_counter()
 
     @property
@@ -152,6 +153,10 @@ class Recorder:
         totals = (float(to_numpy(objective).sum()), float(to_numpy(gap).sum()))
         return (*totals, self.n_products, time.perf_counter() - self.started)
 
+    def merit(self, objective: float, gap: float) -> float:
+        """What each iteration of the solver lowers."""
+        return objective
+
     def verdict(self, A: Array, objective: Array, gap: Array, *, moved: bool) -> str | None:
         """Record an iteration; return the status if it was the last one, else None.
 
@@ -159,10 +164,11 @@ class Recorder:
         """
         self.rows.append(self._row(objective, gap))
         total_objective, total_gap, _, _ = self.rows[-1]
-        lower = total_objective < self.best_objective - PROGRESS * abs(self.best_objective)
+        merit = self.merit(total_objective, total_gap)
+        lower = merit < self.best_merit - self.progress * abs(self.best_merit)
         if total_gap < 0.9 * self.best_gap or lower:
             self.best_gap = min(total_gap, self.best_gap)
-            self.best_objective, self.best_row = total_objective, self.n_iter
+            self.best_merit, self.best_row = merit, self.n_iter
         stop = False
         if self.callback is not None and self.n_iter > 0:
             stop = bool(
