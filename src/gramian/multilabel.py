@@ -362,9 +362,9 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
             values, rows = [], []
             for training, held_out in zip(*(masks.T for masks in folds), strict=True):
                 fold = replace(problem, caps=problem.caps * training[:, None])
-                latent = solve(fold, start=A * training[:, None]).latent
+                coefficients = solve(fold, start=A * training[:, None]).coefficients
                 rows.append(np.flatnonzero(held_out))
-                values.append(latent[rows[-1]])
+                values.append(fold.latent(coefficients)[rows[-1]])
                 task = context.subcontext(task_name="fold")
                 task.call_on_fit_task_end(estimator=self, X=X, y=y)
             every = np.concatenate(rows)

@@ -112,7 +112,7 @@ class Recorder:
 
     # A relative fall of the merit that is progress and not rounding. The gap alone does not tell:
     # far from the optimum it may rise for many steps.
-    progress = 1e-9
+    smallest_fall = 1e-9
 
     def __init__(
         self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
@@ -165,7 +165,7 @@ class Recorder:
         self.rows.append(self._row(objective, gap))
         total_objective, total_gap, _, _ = self.rows[-1]
         merit = self.merit(total_objective, total_gap)
-        lower = merit < self.best_merit - self.progress * abs(self.best_merit)
+        lower = merit < self.best_merit - self.smallest_fall * abs(self.best_merit)
         if total_gap < 0.9 * self.best_gap or lower:
             self.best_gap = min(total_gap, self.best_gap)
             self.best_merit, self.best_row = merit, self.n_iter
