@@ -168,7 +168,9 @@ class MarginRecorder(Recorder):
         self.extra: list[tuple[float, float]] = []
         self.gaps = np.zeros(problem.shape[1])
 
-    smallest_fall = 1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
+    smallest_fall = (
+        1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
+    )
 
     def merit(self, objective: float, gap: float) -> float:
         return gap - objective  # the dual rises; the primal may do what it likes
