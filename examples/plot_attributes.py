@@ -191,5 +191,5 @@ plt.show()
 # attributes always agree. Where they never do, r = −0.9 was right and did harm: these attributes are hardly
 # recognised in new digits, with a loss near one half, and a prior on how classifiers relate cannot mend
 # classifiers that do not carry over. (Cases in which the attributes agree for six or seven of the seen digits
-# were tried before these. Losses were between 0.45 and 0.50; with C = 1 they fell with negative r, to 0.462
-# from 0.474 at r = 0.)
+# were tried before these. Losses were between 0.45 and 0.50; with C = 1 they fell with negative r: 0.462 against
+# 0.474.)
