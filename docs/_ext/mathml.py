@@ -17,6 +17,7 @@ LETTERS = {
     "beta": "β",
     "gamma": "γ",
     "lambda": "λ",
+    "mu": "μ",
     "nu": "ν",
     "pi": "π",
     "rho": "ρ",
@@ -24,6 +25,7 @@ LETTERS = {
     "tau": "τ",
     "theta": "θ",
     "ell": "ℓ",
+    "Delta": "Δ",
     "Phi": "Φ",
     "Omega": "Ω",
 }
