@@ -442,26 +442,19 @@ def draw(file: str, quick: bool) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
-    for kind, panels in zip(("rare", "noisy"), axes, strict=True):
-        X, signs = latent_factors(200 if quick else 2000, kind)
+    X, signs = latent_factors(200 if quick else 2000, "rare")
+    rows = GramRows(RBF(float(np.sqrt(0.5 * X.shape[1] * X.var()))), X)
+    for (name, R), panels in zip(Task("", X, signs).correlations().items(), axes, strict=True):
+        problem = MarginProblem(rows, signs, R, 1.0, 2 * C)
         solutions = {}
-        rows = GramRows(RBF(float(np.sqrt(0.5 * X.shape[1] * X.var()))), X)
-        correlations = {"R = I": None, "Pearson": empirical_correlation(signs, centered=True)}
-        for name, R in correlations.items():
-            for solver in (smo, blocked_ascent):
-                problem = MarginProblem(rows, signs, R, 1.0, 2 * C)
-                solver(problem, tol=1e-2, max_iter=2)  # compiles
-                solutions[f"{solver.__name__}, {name}"] = solver(problem, tol=1e-5)
-        styles = [
-            {"color": f"C{k % 2}", "linestyle": "-" if k < 2 else "--", "markersize": 3}
-            for k in range(4)
-        ]
+        for title, solver in (("SMO", smo), ("blocked", blocked_ascent)):
+            solver(problem, tol=1e-2, max_iter=2)  # compiles
+            solutions[title] = solver(problem, tol=1e-5)
         for axis, x in zip(panels, ("seconds", "operations"), strict=True):
             ConvergenceDisplay.from_solutions(
-                solutions, ax=axis, x=x, y="dual_distance", curve_kwargs=styles
+                solutions, ax=axis, x=x, y="dual_distance", curve_kwargs={"markersize": 3}
             )
-            axis.set_title(f"{len(X)} examples, {signs.shape[1]} {kind} labels")
-            axis.set_xscale("log")
+            axis.set_title(f"{len(X)} examples, {signs.shape[1]} rare labels, {name}")
     figure.savefig(file, dpi=150)
     print(f"\nSaved {file}")
 
