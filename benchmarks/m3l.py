@@ -443,6 +443,7 @@ def draw(file: str, quick: bool) -> None:
 
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
     X, signs = latent_factors(200 if quick else 2000, "rare")
+    X = X.astype(np.float64)  # rounding of float32 shows at distances of 1e-8
     rows = GramRows(RBF(float(np.sqrt(0.5 * X.shape[1] * X.var()))), X)
     for (name, R), panels in zip(Task("", X, signs).correlations().items(), axes, strict=True):
         problem = MarginProblem(rows, signs, R, 1.0, 2 * C)
