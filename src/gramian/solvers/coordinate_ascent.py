@@ -40,10 +40,10 @@ from gramian.solvers.solution import Callback, Solution
 __all__ = ["coordinate_ascent"]
 
 NEAR = 0.01  # relative gap below which visits extrapolate; further away random orders do better
-EPOCHS = 5  # passes over the active coefficients in one visit, at most
+EPOCHS = 10  # passes over the active coefficients in one visit, at most
 FALL = 0.1  # of the largest violation, which ends a visit
 FIRST = 2  # sweeps across labels to begin with: all coefficients are active, and labels side by side are cheap
-SLOW = 0.5  # a sweep along labels that leaves more of the gap than this is followed by one across
+SLOW = 0.9  # a sweep along labels that leaves more of the gap than this is followed by one across
 DRIFT = 1e-9  # tolerances below which the drift of V by rounding would show in the gap
 SLACK = 0.02  # of the largest violation of a label: how far beyond its bound an active coefficient may be
 
@@ -219,14 +219,12 @@ class _State:
                 )
             self.rows_touched += 2.0 * points.size * len(self.A)
             return
-        V = np.ascontiguousarray(self.V.T)
-        Z = V @ self.R
+        Z = np.ascontiguousarray(self.V.T) @ self.R
         n_labels = len(self.A)
         taken = 0
         for chunk in np.array_split(points, 1 + points.size // 5000):  # interruptions get through
             taken += loops.visit_points(
-                self.X, self.norms, self.R, chunk, *self.boxes, self.A, V, Z
+                self.X, self.norms, self.R, chunk, *self.boxes, self.A, self.V, Z
             )
-        self.V = np.ascontiguousarray(V.T)
-        self.rows_touched += 3.0 * points.size * n_labels
-        self.mixed += (V.size + float(taken)) * n_labels
+        self.rows_touched += 2.0 * points.size * n_labels + taken
+        self.mixed += (self.V.size + float(taken)) * n_labels

@@ -340,7 +340,7 @@ def visit_labels(
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def visit_points(X, norms, R, points, signs, margins, caps, A, V, Z):
-    """Coordinate ascent over examples, all labels of each; V = Xᵀ A and Z = V R have shape (d, L), all others (L, n).
+    """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L), all others have labels first.
 
     Return the number of steps taken.
     """
@@ -372,7 +372,11 @@ def visit_points(X, norms, R, points, signs, margins, caps, A, V, Z):
                     mixed[k] += value * row[k]
         if taken > before:
             panel_add(X, i, mixed, Z)
-            panel_add(X, i, change, V)
+            for label in range(
+                n_labels
+            ):  # few labels change: not worth a pass over whole rows of V
+                if change[label] != 0:
+                    row_add(X, i, change[label], V[label])
     return taken
 
 
