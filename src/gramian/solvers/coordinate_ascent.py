@@ -40,6 +40,7 @@ from gramian.solvers.solution import Callback, Solution
 __all__ = ["coordinate_ascent"]
 
 NEAR = 0.01  # relative gap below which visits extrapolate; further away random orders do better
+BUSY = 0.5  # of the mean gap of labels: those with less wait for a later sweep
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
 FALL = 0.1  # of the largest violation, which ends a visit
 FIRST = 2  # sweeps across labels to begin with: all coefficients are active, and labels side by side are cheap
@@ -109,7 +110,8 @@ def coordinate_ascent(
             along = not state.correlated or not along or gap < SLOW * before
         before = gap
         if along:
-            state.sweep_along(extrapolate=gap < NEAR * objective)
+            busy = gaps > BUSY * gaps.mean()
+            state.sweep_along(busy, extrapolate=gap < NEAR * objective)
         else:
             state.sweep_across()
 
@@ -193,11 +195,12 @@ class _State:
         self.rows_touched += float(n) * n_labels
         return float(dual.sum() + gaps.sum()), gaps.copy(), float(violation.max())
 
-    def sweep_along(self, *, extrapolate: bool) -> None:
-        """Visit every label that has work left."""
+    def sweep_along(self, busy: np.ndarray, *, extrapolate: bool) -> None:
+        """Visit every label that is busy."""
         self.fresh = False
         seeds = self.random.randint(1, 2**31, size=len(self.A)).astype(np.uint64)
-        for batch in self.batches:
+        for every in self.batches:
+            batch = every[busy[every]]
             R = self.R[np.ix_(batch, batch)]
             line_search = bool(np.count_nonzero(R - np.diag(np.diag(R))))
             with exclusive(), single_threaded_blas():
