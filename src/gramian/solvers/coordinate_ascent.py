@@ -16,6 +16,8 @@ Method
     Before each sweep all examples are looked at, sixteen labels at a time: that gives the duality gap, and which
     coefficients are active.
 
+    Labels whose gap is below half the mean wait for a later sweep.
+
 Cost
     O(non-zeros) for each active coefficient, O(d L) for each visit to a correlated label, O(non-zeros L) for each look.
 
