@@ -287,7 +287,7 @@ def methods(task: Draw, seed: int) -> dict[str, Callable[[], Any]]:
     chosen: dict[str, float] = {}
 
     def m3l(R: np.ndarray | None = None, weights: Any = None) -> M3LClassifier:
-        options = {"class_weight": weights, "tol": 1e-3}
+        options = {"class_weight": weights, "solver": "smo", "tol": 1e-3}
         return M3LClassifier(label_correlation=R, kernel=kernel, **options)
 
     def tuned(estimator: Any, grid: dict[str, Any]) -> GridSearchCV:
