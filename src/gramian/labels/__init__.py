@@ -1,5 +1,11 @@
 """What is known about the outputs before any data: label Gram matrices."""
 
+from gramian.labels.contrasts import (
+    Contrasts,
+    family_contrasts,
+    leaf_contrasts,
+    sibling_contrasts,
+)
 from gramian.labels.correlation import (
     check_correlation,
     class_correlation,
@@ -11,15 +17,26 @@ from gramian.labels.correlation import (
     taxonomy_correlation,
 )
 from gramian.labels.decision import climb_until_sure, cost_matrix, minimum_risk
+from gramian.labels.orthogonality import (
+    OrthogonalPenalty,
+    QuadraticPenalty,
+    comparison_matrix,
+    largest_alpha,
+    orthogonality_weights,
+    smallest_eigenvalue,
+)
 from gramian.labels.structure import DenseStructure, Diagonal, Identity, LabelStructure, Scalar
 from gramian.labels.taxonomy import Taxonomy, as_taxonomy
 from gramian.labels.tree import TreeStructure
 
 __all__ = [
+    "Contrasts",
     "DenseStructure",
     "Diagonal",
     "Identity",
     "LabelStructure",
+    "OrthogonalPenalty",
+    "QuadraticPenalty",
     "Scalar",
     "Taxonomy",
     "TreeStructure",
@@ -27,12 +44,19 @@ __all__ = [
     "check_correlation",
     "class_correlation",
     "climb_until_sure",
+    "comparison_matrix",
     "cost_matrix",
     "empirical_correlation",
+    "family_contrasts",
     "feature_correlation",
     "laplacian_correlation",
+    "largest_alpha",
+    "leaf_contrasts",
     "minimum_risk",
     "nearest_correlation",
+    "orthogonality_weights",
     "shrunk",
+    "sibling_contrasts",
+    "smallest_eigenvalue",
     "taxonomy_correlation",
 ]

@@ -1,6 +1,8 @@
 """Solvers: from a `Problem` to a `Solution` with a certificate."""
 
 from gramian.solvers.blocked_ascent import blocked_ascent
+from gramian.solvers.contrast_ascent import contrast_ascent
+from gramian.solvers.contrast_problem import ContrastProblem
 from gramian.solvers.coordinate_ascent import coordinate_ascent
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
@@ -16,12 +18,14 @@ from gramian.solvers.smo import smo
 from gramian.solvers.solution import Progress, Solution
 
 __all__ = [
+    "ContrastProblem",
     "KroneckerRidge",
     "MarginProblem",
     "Problem",
     "Progress",
     "Solution",
     "blocked_ascent",
+    "contrast_ascent",
     "coordinate_ascent",
     "exact",
     "expectation_maximization",

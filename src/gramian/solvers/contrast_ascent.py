@@ -1,0 +1,316 @@
+"""Contrast problems by dual ascent: examples in random order, and the signs of an orthogonal penalty in between.
+
+Objective and optimality
+    Those of `contrast_problem`. Coefficients β and signs σ are optimal iff each example has weight on contrasts of
+    largest cost only, all of its cap if that is positive, and each pair of normals is orthogonal or has its sign.
+
+Method
+    Block coordinate ascent on the dual, which is concave in (β, σ) jointly, smooth, and has separable constraints. A
+    visit to an example takes its scores u = S P x, then a few pairwise steps between its contrasts, each of exact
+    length: from the cheapest contrast that has weight to the dearest. Several times a sweep the signs are improved,
+    which needs the m × m matrix G = P Pᵀ only; visits keep it up to date at the cost of a few numbers. With features X
+    the sums P = AᵀX are kept, so that a change of signs changes S and nothing else. With a Gram matrix Q = K A is kept,
+    and examples are visited in blocks whose kernel values fit the cache, one matrix product a block. Each sweep ends
+    with a look at all examples, whose gaps are exact; the next one leaves out those whose gaps could not matter together.
+
+Cost
+    Non-zeros of an example × outputs for a visit and for a look; n × outputs for each example of a block visited.
+
+Deviations
+    Zhou, Xiao & Wu (2011) use dual averaging (`dual_averaging`), whose lower bound comes from averaged subgradients.
+    The dual in (β, σ) bounds the same optimum from below and is maximised directly. Keerthi et al. (2008) visit
+    examples in the same way for flat classes (S = I), and solve for all coefficients of an example at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sklearn.utils import check_random_state
+
+from gramian._threads import exclusive
+from gramian.solvers import contrast_loops as loops
+from gramian.solvers.contrast_problem import ContrastProblem, ContrastRecorder
+from gramian.solvers.solution import Callback, Solution
+
+__all__ = ["contrast_ascent"]
+
+STEPS = 10  # between contrasts, at most, in one visit
+PARTS = 4  # of a sweep, with better signs after each
+LONGEST = 5000  # visits in one compiled call: interruptions get through
+BLOCK = 128  # examples whose kernel values are worked on together
+PASSES = 3  # over a block
+SKIP = 0.3  # of the gap allowed may stay unvisited, shared by all units
+DRIFT = 1e-7  # tolerances below this are certified with sums computed anew
+
+
+def contrast_ascent(
+    problem: ContrastProblem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    callback: Callback | None = None,
+    random_state: Any = 0,
+) -> Solution:
+    """Solve a contrast problem by dual ascent.
+
+    Parameters
+    ----------
+    problem : ContrastProblem
+    tol : float, default=1e-3
+        Stop when the duality gap is at most ``tol`` times the smaller of J and J(0) − J.
+    max_iter : int, default=None
+        Sweeps; None is 1000.
+    callback : callable, default=None
+        Called after each sweep; returns True to stop.
+    random_state : int or RandomState, default=0
+        Order of visits.
+
+    Returns
+    -------
+    Solution
+        Its coefficients c, shape (n, m), make the normals w_i = Σ_k c_ki x_k of the best iterate. The history has the
+        best bounds as "objective" and "objective" − "gap", and those of each iterate as "value" and "dual".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import QuadraticPenalty, Taxonomy, sibling_contrasts
+    >>> from gramian.solvers import ContrastProblem, contrast_ascent
+    >>> tree = Taxonomy.from_dict({"a": None, "b": None})
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> contrasts = sibling_contrasts(tree, np.array([1, 2]))
+    >>> problem = ContrastProblem(X, np.array([0, 1]), contrasts, QuadraticPenalty(np.eye(2)))
+    >>> solution = contrast_ascent(problem, tol=1e-9)
+    >>> (X.T @ solution.coefficients).round(6)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    recorder = ContrastRecorder(problem, tol, 1000 if max_iter is None else max_iter, callback)
+    kind = _GramState if hasattr(problem.inputs, "rows") else _FeatureState
+    state = kind(problem, check_random_state(random_state))
+    best = state.snapshot()
+    while True:
+        upper = recorder.upper
+        objective, lower, gaps = state.values()
+        if (
+            tol < DRIFT
+            and not state.fresh
+            and objective - lower <= 2 * problem.allowed_gap(objective, tol)
+        ):
+            state.refresh()
+            recorder.n_products += 1
+            objective, lower, gaps = state.values()
+        if objective < upper:
+            best = state.snapshot()
+        status = recorder.record(lambda: state.coefficients(*state.snapshot()), objective, lower)
+        if status is not None:
+            return recorder.done(state.coefficients(*best), status)
+        share = SKIP * problem.allowed_gap(recorder.upper, tol) / gaps.size
+        state.sweep(np.flatnonzero(gaps > share))
+        recorder.operations += state.work()
+
+
+class _State:
+    """Coefficients β, signs σ, S and G, with coupled outputs side by side."""
+
+    def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
+        self.problem = problem
+        self.random = random
+        contrasts, penalty = problem.contrasts, problem.penalty
+        _, part = connected_components(penalty.pattern, directed=False)
+        self.order = np.argsort(part, kind="stable")  # the output at each place
+        place = np.argsort(self.order)
+        ends = np.cumsum(np.bincount(part))
+        self.high = ends[part[self.order]]
+        self.low = self.high - np.bincount(part)[part[self.order]]
+        own, rival = place[contrasts.own], place[contrasts.rival]
+        self.table = (contrasts.start, own, rival, contrasts.scale)
+        self.spans = np.zeros((contrasts.n_labels, 2), dtype=np.int64)
+        for label in range(contrasts.n_labels):
+            used = np.arange(*contrasts.start[label : label + 2])
+            if used.size:
+                outputs = np.concatenate([own[used], rival[used]])
+                self.spans[label] = self.low[outputs].min(), self.high[outputs].max()
+        counts = np.diff(contrasts.start)[problem.labels]
+        self.first_beta = np.concatenate([[0], np.cumsum(counts)])
+        self.beta = np.zeros(self.first_beta[-1])
+        self.signs, S = penalty.start()
+        self.S = S[np.ix_(self.order, self.order)]
+        self.G = np.zeros_like(self.S)
+        self.fresh = True
+        self.touched = 0.0
+
+    def units(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Example, label and cap of each unit."""
+        problem = self.problem
+        assert problem.examples is not None
+        return problem.examples, problem.labels, problem.caps
+
+    def improve_signs(self, sweeps: int) -> None:
+        """Better signs, and S for them."""
+        if not self.signs.size:
+            return
+        place = np.argsort(self.order)
+        back = np.ix_(place, place)
+        S = self.S[back]
+        self.problem.penalty.improve(self.signs, S, self.G[back], sweeps)
+        self.S = S[np.ix_(self.order, self.order)]
+
+    def penalty_values(self) -> tuple[float, float]:
+        """Ω(W) and ½ tr(S G)."""
+        place = np.argsort(self.order)
+        back = np.ix_(place, place)
+        S, G = self.S[back], self.G[back]
+        coupled = self.low[place][:, None] == self.low[place]
+        G = np.where(coupled, G, 0.0)
+        return self.problem.penalty.value(S, G), 0.5 * float(np.sum(S * G))
+
+    def values(self) -> tuple[float, float, np.ndarray]:
+        """J, D and the gap of each unit."""
+        losses, gaps = np.zeros(self.problem.labels.size), np.zeros(self.problem.labels.size)
+        with exclusive():
+            self.scan(losses, gaps, numba.get_num_threads())
+        penalty, half = self.penalty_values()
+        objective = penalty + losses.sum()
+        gap = np.maximum(gaps, 0.0).sum() + max(penalty - half, 0.0)
+        return float(objective), float(objective - gap), gaps
+
+    def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
+        """A, with outputs in the order of this state."""
+        examples, labels, _ = self.units()
+        A = np.zeros(self.problem.shape)
+        loops.coefficients(examples, labels, self.table, self.first_beta, beta, A)
+        return A
+
+    def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
+        """What coefficients are made of."""
+        return self.beta.copy(), self.S.copy()
+
+    def coefficients(self, beta: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """c = A S, with outputs in the order of the problem."""
+        c = self.dual_coefficients(beta) @ S
+        return np.ascontiguousarray(c[:, np.argsort(self.order)])
+
+    def work(self) -> float:
+        """Multiply-adds since the last call."""
+        work, self.touched = self.touched, 0.0
+        return work
+
+    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
+        """Write losses and gaps of all units."""
+        raise NotImplementedError
+
+    def sweep(self, units: np.ndarray) -> None:
+        """Visit units once."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Compute sums anew from β."""
+        raise NotImplementedError
+
+
+class _FeatureState(_State):
+    """With features X: P = XᵀA, one row a feature."""
+
+    def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
+        super().__init__(problem, random)
+        X = problem.inputs
+        if sp.issparse(X):
+            used = np.zeros(X.shape[1], dtype=bool)
+            used[X.indices] = True
+            indices = (np.cumsum(used) - 1).astype(np.uint32)[X.indices]
+            self.X: Any = (X.indptr.astype(np.int64), indices, X.data)
+            self.squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).reshape(-1)
+            n_features, self.nonzeros = int(used.sum()), X.nnz / max(1, X.shape[0])
+            self.features = sp.csr_array(
+                (X.data, indices.astype(np.int64), X.indptr), shape=(X.shape[0], n_features)
+            )
+        else:
+            self.X = self.features = np.ascontiguousarray(X)
+            self.squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+            n_features, self.nonzeros = X.shape[1], float(X.shape[1])
+        self.P = np.zeros((n_features, problem.shape[1]))
+
+    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
+        examples, labels, caps = self.units()
+        self.sum_up()
+        loops.scan(
+            self.X, np.arange(labels.size), examples, labels, caps, self.table, self.spans, self.first_beta,
+            self.beta, self.P, self.S, self.low, self.high, losses, gaps, chunks,
+        )  # fmt: skip
+        self.touched += self.nonzeros * labels.size * len(self.low)
+
+    def sum_up(self) -> None:
+        """G = PᵀP without the rounding errors of updates, where outputs are coupled."""
+        for first in np.unique(self.low):
+            block = slice(first, self.high[first])
+            self.G[block, block] = self.P[:, block].T @ self.P[:, block]
+
+    def sweep(self, units: np.ndarray) -> None:
+        self.fresh = False
+        examples, labels, caps = self.units()
+        for part in np.array_split(self.random.permutation(units), PARTS):
+            for some in np.array_split(part, 1 + part.size // LONGEST):
+                columns = loops.visit(
+                    self.X, self.squares, some, examples, labels, caps, self.table, self.spans, self.first_beta,
+                    self.beta, self.P, self.S, self.G, self.low, self.high, STEPS,
+                )  # fmt: skip
+                self.touched += self.nonzeros * (some.size * len(self.low) + columns)
+            self.improve_signs(1)
+
+    def refresh(self) -> None:
+        self.P = np.ascontiguousarray(self.features.T @ self.dual_coefficients(self.beta))
+        self.fresh = True
+
+
+class _GramState(_State):
+    """With rows of a Gram matrix: Q = K A."""
+
+    def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
+        super().__init__(problem, random)
+        self.Q = np.zeros(problem.shape)
+        examples, _, _ = self.units()
+        self.by_example = np.argsort(examples, kind="stable")
+        self.first_unit = np.searchsorted(
+            examples[self.by_example], np.arange(problem.shape[0] + 1)
+        )
+
+    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
+        examples, labels, caps = self.units()
+        loops.scan_scores(
+            self.Q, examples, labels, caps, self.table, self.spans, self.first_beta, self.beta, self.S, self.low,
+            self.high, losses, gaps, chunks,
+        )  # fmt: skip
+
+    def sweep(self, units: np.ndarray) -> None:
+        self.fresh = False
+        examples, labels, caps = self.units()
+        visited = np.zeros(labels.size, dtype=bool)
+        visited[units] = True
+        points = self.random.permutation(np.unique(examples[units]))
+        for block in np.array_split(points, max(1, points.size // BLOCK)):
+            found = [self.by_example[self.first_unit[x] : self.first_unit[x + 1]] for x in block]
+            local = np.repeat(np.arange(block.size), [part.size for part in found])
+            some = np.concatenate(found)
+            local, some = local[visited[some]], some[visited[some]]
+            rows = self.problem.inputs.rows(block)
+            K = rows[:, block].astype(np.float64)
+            A = np.zeros((block.size, len(self.low)))
+            loops.visit_block(
+                K, local, some, labels, caps, self.table, self.spans, self.first_beta, self.beta,
+                np.take(self.Q, block, axis=0), A, self.S, self.G, self.low, self.high, STEPS, PASSES,
+            )  # fmt: skip
+            self.Q += rows.T @ A.astype(rows.dtype, copy=False)
+            self.touched += float(rows.size) * len(self.low)
+            self.improve_signs(1)
+
+    def refresh(self) -> None:
+        A = self.dual_coefficients(self.beta)
+        self.Q = np.ascontiguousarray(self.problem.inputs @ A)
+        self.G = A.T @ self.Q
+        self.fresh = True
