@@ -51,7 +51,7 @@ class Contrasts:
     ...     print(
     ...         pets.names[1 + contrasts.own[some]], "beat", pets.names[1 + contrasts.rival[some]]
     ...     )
-    ['animal' 'cat'] beat ['car' 'dog']
+    ['cat' 'animal'] beat ['dog' 'car']
     ['car'] beat ['animal']
     """
 

@@ -11,7 +11,7 @@ Method
     which needs the m × m matrix G = P Pᵀ only; visits keep it up to date at the cost of a few numbers. With features X
     the sums P = AᵀX are kept, so that a change of signs changes S and nothing else. With a Gram matrix Q = K A is kept,
     and examples are visited in blocks whose kernel values fit the cache, one matrix product a block. Each sweep ends
-    with a look at all examples, whose gaps are exact; the next one leaves out those whose gaps could not matter together.
+    with a look at all examples, whose gaps are exact; the next one leaves out those whose gaps together do not matter.
 
 Cost
     Non-zeros of an example × outputs for a visit and for a look; n × outputs for each example of a block visited.
