@@ -43,7 +43,8 @@ STEPS = 10  # between contrasts, at most, in one visit
 PARTS = 4  # of a sweep, with better signs after each
 LONGEST = 5000  # visits in one compiled call: interruptions get through
 BLOCK = 128  # examples whose kernel values are worked on together
-PASSES = 3  # over a block
+PASSES = 3  # over a block; over all examples between two looks at their gaps
+FIRST = 2  # sweeps of one pass: far from the optimum gaps change too fast
 SKIP = 0.3  # of the gap allowed may stay unvisited, shared by all units
 DRIFT = 1e-7  # tolerances below this are certified with sums computed anew
 
@@ -111,7 +112,7 @@ def contrast_ascent(
         if status is not None:
             return recorder.done(state.coefficients(*best), status)
         share = SKIP * problem.allowed_gap(recorder.upper, tol) / gaps.size
-        state.sweep(np.flatnonzero(gaps > share))
+        state.sweep(np.flatnonzero(gaps > share), PASSES if recorder.n_iter >= FIRST else 1)
         recorder.operations += state.work()
 
 
@@ -205,8 +206,8 @@ class _State:
         """Write losses and gaps of all units."""
         raise NotImplementedError
 
-    def sweep(self, units: np.ndarray) -> None:
-        """Visit units once."""
+    def sweep(self, units: np.ndarray, passes: int) -> None:
+        """Visit units that many times."""
         raise NotImplementedError
 
     def refresh(self) -> None:
@@ -251,10 +252,11 @@ class _FeatureState(_State):
             block = slice(first, self.high[first])
             self.G[block, block] = self.P[:, block].T @ self.P[:, block]
 
-    def sweep(self, units: np.ndarray) -> None:
+    def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
         examples, labels, caps = self.units()
-        for part in np.array_split(self.random.permutation(units), PARTS):
+        orders = [self.random.permutation(units) for _ in range(passes)]
+        for part in [part for order in orders for part in np.array_split(order, PARTS)]:
             for some in np.array_split(part, 1 + part.size // LONGEST):
                 columns = loops.visit(
                     self.X, self.squares, some, examples, labels, caps, self.table, self.spans, self.first_beta,
@@ -287,7 +289,7 @@ class _GramState(_State):
             self.high, losses, gaps, chunks,
         )  # fmt: skip
 
-    def sweep(self, units: np.ndarray) -> None:
+    def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
         examples, labels, caps = self.units()
         visited = np.zeros(labels.size, dtype=bool)
@@ -303,7 +305,7 @@ class _GramState(_State):
             A = np.zeros((block.size, len(self.low)))
             loops.visit_block(
                 K, local, some, labels, caps, self.table, self.spans, self.first_beta, self.beta,
-                np.take(self.Q, block, axis=0), A, self.S, self.G, self.low, self.high, STEPS, PASSES,
+                np.take(self.Q, block, axis=0), A, self.S, self.G, self.low, self.high, STEPS, passes,
             )  # fmt: skip
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
             self.touched += float(rows.size) * len(self.low)
