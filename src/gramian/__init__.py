@@ -2,6 +2,7 @@
 
 from gramian.attributes import AttributeClassifier
 from gramian.classification import KernelLogisticRegression, KernelSVC
+from gramian.hierarchical import HierarchicalSVC
 from gramian.multilabel import M3LClassifier
 from gramian.pairs import Pairs
 from gramian.pairwise import (
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AttributeClassifier",
+    "HierarchicalSVC",
     "KernelLogisticRegression",
     "KernelRidge",
     "KernelSVC",

@@ -13,22 +13,21 @@ import sklearn
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import solvers
-from gramian._arrays import Array, row_blocks
+from gramian._arrays import Array
 from gramian._calibration import fit_sigmoids, sigmoids
-from gramian._inputs import KernelInputs, all_or_nothing
+from gramian._inputs import all_or_nothing
 from gramian._label_costs import label_weights, margins
 from gramian._label_signs import LabelSigns, in_kind, label_signs
+from gramian._representer import PARTS, RepresenterModel, check_size, features
 from gramian._validation import check_choice, check_flag, check_number, check_sample_weight
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
-from gramian.operators import GramRows, cross_operator
+from gramian.operators import GramRows
 from gramian.operators.linear import linear_variance
-from gramian.operators.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import MarginProblem, Progress, Solution
 
@@ -49,7 +48,7 @@ def _needs_probability(estimator: M3LClassifier) -> bool:
     return True
 
 
-class M3LClassifier(ClassifierMixin, KernelInputs):
+class M3LClassifier(ClassifierMixin, RepresenterModel):
     """Max-margin multi-label classification (M3L): one SVM for each label, coupled by a prior label correlation R.
 
     Minimises ``2 C Σ_il w_i max(0, 1 − y_il u_l(x_i)) + ½ Σ_lk (R⁻¹)_lk ⟨f_l, f_k⟩`` over ``u_l = f_l + b_l``
@@ -157,13 +156,8 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
     'converged'
     """
 
-    kernel_: Kernel
     classes_: Any
     label_correlation_: np.ndarray | None
-    coef_: np.ndarray
-    dual_coef_: np.ndarray
-    support_: np.ndarray
-    intercept_: np.ndarray
     calibration_: np.ndarray
     solution_: Solution
     _kind: str
@@ -205,9 +199,6 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "intercept_")
 
     # --- validate ---------------------------------------------------------------------------
 
@@ -260,11 +251,6 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
             return self.solver
         return "coordinate" if linear and not _gram_is_better(X, correlated) else "blocked"
 
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     # --- fit --------------------------------------------------------------------------------
 
     @with_callbacks
@@ -292,8 +278,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_parameters()
         X, checked = self._validated(X, y, multi_output=True)
-        if not (isinstance(X, np.ndarray) or sp.issparse(X)):
-            raise TypeError(f"M3LClassifier needs NumPy arrays or SciPy CSR arrays, got {type(X)}.")
+        self._refuse_other_libraries(X)
         labels = label_signs(checked, y)
         weights = check_sample_weight(sample_weight, np.empty((X.shape[0], 1)))
         kernel = self._kernel_asked_for().resolve(X, weights)
@@ -305,11 +290,11 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
             split_by = labels.signs if labels.has_columns else labels.codes
             folds = fold_masks(self.cv, X, split_by, classifier=True)
         inputs = (
-            _features(kernel, X, self.intercept_variance)
+            features(kernel, X, self.intercept_variance)
             if name == "coordinate"
             else GramRows(kernel, X, self.intercept_variance)
         )
-        _check_size(inputs)
+        check_size(inputs)
         problem = MarginProblem(inputs, labels.signs, R, margin, caps)
         fitted = {
             "classes_": labels.classes,
@@ -347,7 +332,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
                 X=X,
                 y=y,
                 reconstruction_attributes=lambda: (
-                    fitted | self._coefficients(progress.coefficients, X, kernel, R)
+                    fitted | self._parts(progress.coefficients, X, kernel, R)
                 ),
             )
             return bool(stop)
@@ -355,7 +340,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         solve = self._solver(fitted["solver_"])
         solution = solve(problem, start=self._start(problem), callback=report)
         A = solution.coefficients
-        fitted |= self._coefficients(A, X, kernel, R)
+        fitted |= self._parts(A, X, kernel, R)
         if folds is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
             context = root.subcontext(task_name="calibration", max_subtasks=folds[0].shape[1])
@@ -400,40 +385,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
         before = self.solution_.coefficients
         return before if before is not None and before.shape == problem.shape else None
 
-    def _coefficients(
-        self, A: np.ndarray, X: Array, kernel: Kernel, R: np.ndarray | None
-    ) -> dict[str, Array]:
-        """What predictions are made from, in the dtype of X; solvers work in float64."""
-
-        def mixed(V: np.ndarray) -> np.ndarray:
-            return V if R is None else V @ R
-
-        intercept = self.intercept_variance * mixed(A.sum(axis=0))
-        fitted = {"intercept_": intercept.astype(X.dtype)}
-        variance = linear_variance(kernel)
-        if variance is not None:
-            coef = variance * mixed(_transposed_product(X, A)).T
-            return fitted | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
-        support = np.flatnonzero(A.any(axis=1))
-        fitted |= {"support_": support, "dual_coef_": mixed(A[support]).astype(X.dtype)}
-        return fitted if kernel.is_precomputed else fitted | {"X_fit_": X[support]}
-
     # --- predict ----------------------------------------------------------------------------
-
-    def _latent(self, X: Any, method: str) -> np.ndarray:
-        """Decision values of new examples, shape (n_new, L)."""
-        check_is_fitted(self)
-        if linear_variance(self.kernel_) is not None:
-            return self._checked_new(X) @ self.coef_.T + self.intercept_
-        if self.kernel_.is_precomputed:
-            X = self._checked_new(X)[:, self.support_]
-            train = np.empty((self.support_.size, 0), X.dtype)  # only its length is looked at
-        else:
-            X = self._validated_new(X, method)
-            train = self.X_fit_
-        if not self.support_.size:
-            return np.tile(self.intercept_, (X.shape[0], 1))
-        return cross_operator(self.kernel_, X, train) @ self.dual_coef_ + self.intercept_
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values; a label is predicted where its value is positive.
@@ -497,7 +449,7 @@ class M3LClassifier(ClassifierMixin, KernelInputs):
 
 
 # Attributes that a fit may or may not set; those of an earlier fit must not stay.
-_OPTIONAL = ("label_names_", "coef_", "support_", "dual_coef_", "X_fit_", "calibration_")
+_OPTIONAL = ("label_names_", "calibration_", *PARTS)
 
 
 def _gram_is_better(X: Array, correlated: bool) -> bool:
@@ -509,40 +461,3 @@ def _gram_is_better(X: Array, correlated: bool) -> bool:
     n, d = X.shape
     few = n <= (5000 if correlated else 1000) or (not sp.issparse(X) and d > n)
     return few and n * n * X.dtype.itemsize <= sklearn.get_config()["working_memory"] * 2**20
-
-
-def _features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
-    """Features whose inner products are the kernel plus the variance of the intercept."""
-    variance = linear_variance(kernel)
-    assert variance is not None
-    if variance != 1:
-        X = X * X.dtype.type(np.sqrt(variance))
-    if not intercept_variance:
-        return X if sp.issparse(X) else np.ascontiguousarray(X)
-    constant = np.full((X.shape[0], 1), np.sqrt(intercept_variance), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
-    return np.hstack([X, constant])
-
-
-def _check_size(inputs: Any) -> None:
-    """Refuse inputs whose kernel values overflow: solvers would stand still and say nothing of it."""
-    if isinstance(inputs, GramRows):
-        size = inputs.diagonal().sum()
-    else:
-        values = inputs.data if sp.issparse(inputs) else inputs.reshape(-1)
-        size = np.einsum("i,i->", values, values, dtype=np.float64)
-    if not np.isfinite(size):
-        raise ValueError(
-            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {inputs.dtype}."
-        )
-
-
-def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
-    """Xᵀ A with sums in float64, without a copy of X in that precision."""
-    if sp.issparse(X):
-        return np.asarray(X.T @ A)
-    out = np.zeros((X.shape[1], A.shape[1]))
-    for block in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
-        out += X[block].astype(np.float64, copy=False).T @ A[block]
-    return out

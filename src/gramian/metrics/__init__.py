@@ -6,11 +6,13 @@ from gramian.metrics.calibration import (
     reliability_curve,
 )
 from gramian.metrics.hierarchical import (
+    credited,
     hierarchical_f1,
     hierarchical_precision,
     hierarchical_recall,
     parent_accuracy,
     taxo_loss,
+    tree_zero_one_loss,
 )
 from gramian.metrics.pairs import (
     concordance_index,
@@ -25,6 +27,7 @@ __all__ = [
     "RejectCurve",
     "ReliabilityCurve",
     "concordance_index",
+    "credited",
     "expected_calibration_error",
     "hierarchical_f1",
     "hierarchical_precision",
@@ -37,4 +40,5 @@ __all__ = [
     "scores_by_setting",
     "taxo_loss",
     "taxonomy_scorers",
+    "tree_zero_one_loss",
 ]

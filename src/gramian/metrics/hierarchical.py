@@ -12,6 +12,9 @@ and with Σ over the examples, weighted,
     taxo-loss = Σ Δ / Σ 1              precision = Σ depth(a) / Σ depth(p)
                                        recall    = Σ depth(a) / Σ depth(t).
 
+Where the truth is an inner node a model that always answers leaves cannot be blamed for answering below it: that is
+right iff a = t. `tree_zero_one_loss` counts so, and `credited` makes all other scores do.
+
 Everything comes from depths and lowest common ancestors: no loop over the examples.
 
 References
@@ -19,6 +22,7 @@ References
 Seeger (2006), section 8.2: taxo-loss and parent accuracy.
 Kiritchenko, Matwin, Nock and Famili (2006). Learning and evaluation in the presence of class
 hierarchies. Canadian AI: precision, recall and F1.
+Zhou, Xiao and Wu (2011), section 2: labels that are inner nodes.
 """
 
 from __future__ import annotations
@@ -203,6 +207,79 @@ def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: A
     """
     shared, true, predicted = _shared_ancestors(y_true, y_pred, taxonomy, sample_weight)
     return 2 * shared / (true + predicted) if true + predicted > 0 else 0.0
+
+
+def tree_zero_one_loss(
+    y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
+) -> float:
+    """Fraction of the predictions that are neither the true node nor below it; 0 is best.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        If only leaves are true, the error rate.
+
+    See Also
+    --------
+    credited : The same rule for other scores.
+
+    Examples
+    --------
+    >>> from gramian.metrics import tree_zero_one_loss
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> tree_zero_one_loss(
+    ...     ["mammal", "mammal", "cat", "cat"], ["cat", "owl", "cat", "dog"], animals
+    ... )
+    0.5
+    """
+    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    return float(np.average(tree.lowest_common_ancestor(true, pred) != true, weights=weights))
+
+
+def credited(y_true: Any, y_pred: Any, taxonomy: Any) -> np.ndarray:
+    """Return the predictions, with the truth in place of those below it.
+
+    A model that always answers leaves is then right wherever it answers below a true inner node, in every score:
+    ``f1_score(y_true, credited(y_true, y_pred, tree), average="micro")``.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Names of nodes of the taxonomy, leaves or inner ones.
+    y_pred : array of shape (n_samples,)
+        Names of nodes.
+    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Names of nodes.
+
+    See Also
+    --------
+    tree_zero_one_loss : The error rate by this rule.
+
+    Examples
+    --------
+    >>> from gramian.metrics import credited, taxo_loss
+    >>> animals = {"cat": "mammal", "dog": "mammal", "owl": "bird", "emu": "bird"}
+    >>> y_true, y_pred = ["mammal", "mammal", "cat"], ["cat", "owl", "mammal"]
+    >>> credited(y_true, y_pred, animals)
+    array(['mammal', 'owl', 'mammal'], dtype='<U6')
+    >>> taxo_loss(y_true, credited(y_true, y_pred, animals), animals)
+    0.666...
+    """
+    tree, true, pred, _ = _nodes(y_true, y_pred, taxonomy, None)
+    return tree.names[np.where(tree.lowest_common_ancestor(true, pred) == true, true, pred)]
 
 
 def _shared_ancestors(

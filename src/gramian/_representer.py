@@ -1,0 +1,124 @@
+"""Models that are sums over examples, w = Σ_k c_k x_k: what they are solved with, what is kept, how they score.
+
+A linear kernel is solved by its features and keeps weights of the features; any other one is solved by rows of the
+Gram matrix and keeps the examples whose coefficients are not zero. An intercept is the coefficient of one more,
+constant feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gramian._arrays import Array, row_blocks
+from gramian._inputs import KernelInputs
+from gramian.kernels import Kernel
+from gramian.operators import GramRows, cross_operator
+from gramian.operators.linear import linear_variance
+from gramian.operators.tiles import TILE_BYTES
+
+__all__ = ["RepresenterModel", "check_size", "features"]
+
+# What a fit may or may not set, by its kernel; of an earlier fit it must not stay.
+PARTS = ("coef_", "support_", "dual_coef_", "X_fit_")
+
+
+class RepresenterModel(KernelInputs):
+    """Base of the estimators that keep `coef_`, or `support_`, `dual_coef_` and `X_fit_`, and `intercept_`."""
+
+    kernel_: Kernel
+    coef_: np.ndarray
+    dual_coef_: np.ndarray
+    support_: np.ndarray
+    intercept_: np.ndarray
+
+    intercept_variance: float
+    random_state: Any
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "intercept_")
+
+    def _refuse_other_libraries(self, X: Any) -> None:
+        if not (isinstance(X, np.ndarray) or sp.issparse(X)):
+            raise TypeError(
+                f"{type(self).__name__} needs NumPy arrays or SciPy CSR arrays, got {type(X)}."
+            )
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _parts(
+        self, A: np.ndarray, X: Array, kernel: Kernel, mix: np.ndarray | None = None
+    ) -> dict[str, Array]:
+        """What scores are made from, in the dtype of X: the coefficients are A, or A @ mix."""
+
+        def mixed(V: np.ndarray) -> np.ndarray:
+            return V if mix is None else V @ mix
+
+        intercept = self.intercept_variance * mixed(A.sum(axis=0))
+        fitted = {"intercept_": intercept.astype(X.dtype)}
+        variance = linear_variance(kernel)
+        if variance is not None:
+            coef = variance * mixed(_transposed_product(X, A)).T
+            return fitted | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
+        support = np.flatnonzero(A.any(axis=1))
+        fitted |= {"support_": support, "dual_coef_": mixed(A[support]).astype(X.dtype)}
+        return fitted if kernel.is_precomputed else fitted | {"X_fit_": X[support]}
+
+    def _latent(self, X: Any, method: str) -> np.ndarray:
+        """Scores of new examples, one column for each function."""
+        check_is_fitted(self)
+        if linear_variance(self.kernel_) is not None:
+            return self._checked_new(X) @ self.coef_.T + self.intercept_
+        if self.kernel_.is_precomputed:
+            X = self._checked_new(X)[:, self.support_]
+            train = np.empty((self.support_.size, 0), X.dtype)  # only its length is looked at
+        else:
+            X = self._validated_new(X, method)
+            train = self.X_fit_
+        if not self.support_.size:
+            return np.tile(self.intercept_, (X.shape[0], 1))
+        return cross_operator(self.kernel_, X, train) @ self.dual_coef_ + self.intercept_
+
+
+def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
+    """Features whose inner products are a linear kernel plus the variance of the intercept."""
+    variance = linear_variance(kernel)
+    assert variance is not None
+    if variance != 1:
+        X = X * X.dtype.type(np.sqrt(variance))
+    if not intercept_variance:
+        return X if sp.issparse(X) else np.ascontiguousarray(X)
+    constant = np.full((X.shape[0], 1), np.sqrt(intercept_variance), dtype=X.dtype)
+    if sp.issparse(X):
+        return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
+    return np.hstack([X, constant])
+
+
+def check_size(inputs: Any) -> None:
+    """Refuse inputs whose kernel values overflow: solvers would stand still and say nothing of it."""
+    if isinstance(inputs, GramRows):
+        size = inputs.diagonal().sum()
+    else:
+        values = inputs.data if sp.issparse(inputs) else inputs.reshape(-1)
+        size = np.einsum("i,i->", values, values, dtype=np.float64)
+    if not np.isfinite(size):
+        raise ValueError(
+            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {inputs.dtype}."
+        )
+
+
+def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
+    """Xᵀ A with sums in float64, without a copy of X in that precision."""
+    if sp.issparse(X):
+        return np.asarray(X.T @ A)
+    out = np.zeros((X.shape[1], A.shape[1]))
+    for block in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
+        out += X[block].astype(np.float64, copy=False).T @ A[block]
+    return out
