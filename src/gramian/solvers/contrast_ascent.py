@@ -46,7 +46,6 @@ BLOCK = 128  # examples whose kernel values are worked on together
 PASSES = 3  # over a block; over all examples between two looks at their gaps
 FIRST = 2  # sweeps of one pass: far from the optimum gaps change too fast
 SKIP = 0.3  # of the gap allowed may stay unvisited, shared by all units
-DRIFT = 1e-7  # tolerances below this are certified with sums computed anew
 
 
 def contrast_ascent(
@@ -98,11 +97,8 @@ def contrast_ascent(
     while True:
         upper = recorder.upper
         objective, lower, gaps = state.values()
-        if (
-            tol < DRIFT
-            and not state.fresh
-            and objective - lower <= 2 * problem.allowed_gap(objective, tol)
-        ):
+        near = objective - lower <= 2 * problem.allowed_gap(objective, tol)
+        if near and not state.fresh and tol < state.drift:
             state.refresh()
             recorder.n_products += 1
             objective, lower, gaps = state.values()
@@ -119,17 +115,19 @@ def contrast_ascent(
 class _State:
     """Coefficients β, signs σ, S and G, with coupled outputs side by side."""
 
+    drift: float  # tolerances below this are certified with sums computed anew
+
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         self.problem = problem
         self.random = random
         contrasts, penalty = problem.contrasts, problem.penalty
         _, part = connected_components(penalty.pattern, directed=False)
         self.order = np.argsort(part, kind="stable")  # the output at each place
-        place = np.argsort(self.order)
+        self.place = np.argsort(self.order)  # and the place of each output
         ends = np.cumsum(np.bincount(part))
         self.high = ends[part[self.order]]
         self.low = self.high - np.bincount(part)[part[self.order]]
-        own, rival = place[contrasts.own], place[contrasts.rival]
+        own, rival = self.place[contrasts.own], self.place[contrasts.rival]
         self.table = (contrasts.start, own, rival, contrasts.scale)
         self.spans = np.zeros((contrasts.n_labels, 2), dtype=np.int64)
         for label in range(contrasts.n_labels):
@@ -152,23 +150,19 @@ class _State:
         assert problem.examples is not None
         return problem.examples, problem.labels, problem.caps
 
-    def improve_signs(self, sweeps: int) -> None:
+    def improve_signs(self) -> None:
         """Better signs, and S for them."""
         if not self.signs.size:
             return
-        place = np.argsort(self.order)
-        back = np.ix_(place, place)
+        back = np.ix_(self.place, self.place)
         S = self.S[back]
-        self.problem.penalty.improve(self.signs, S, self.G[back], sweeps)
+        self.problem.penalty.improve(self.signs, S, self.G[back])
         self.S = S[np.ix_(self.order, self.order)]
 
     def penalty_values(self) -> tuple[float, float]:
         """Ω(W) and ½ tr(S G)."""
-        place = np.argsort(self.order)
-        back = np.ix_(place, place)
+        back = np.ix_(self.place, self.place)
         S, G = self.S[back], self.G[back]
-        coupled = self.low[place][:, None] == self.low[place]
-        G = np.where(coupled, G, 0.0)
         return self.problem.penalty.value(S, G), 0.5 * float(np.sum(S * G))
 
     def values(self) -> tuple[float, float, np.ndarray]:
@@ -195,7 +189,7 @@ class _State:
     def coefficients(self, beta: np.ndarray, S: np.ndarray) -> np.ndarray:
         """c = A S, with outputs in the order of the problem."""
         c = self.dual_coefficients(beta) @ S
-        return np.ascontiguousarray(c[:, np.argsort(self.order)])
+        return np.ascontiguousarray(c[:, self.place])
 
     def work(self) -> float:
         """Multiply-adds since the last call."""
@@ -218,10 +212,15 @@ class _State:
 class _FeatureState(_State):
     """With features X: P = XᵀA, one row a feature."""
 
+    drift = 1e-7  # sums are in float64
+
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         super().__init__(problem, random)
         X = problem.inputs
         if sp.issparse(X):
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()  # an entry that is stored in two parts has one square
             used = np.zeros(X.shape[1], dtype=bool)
             used[X.indices] = True
             indices = (np.cumsum(used) - 1).astype(np.uint32)[X.indices]
@@ -263,7 +262,7 @@ class _FeatureState(_State):
                     self.beta, self.P, self.S, self.G, self.low, self.high, STEPS,
                 )  # fmt: skip
                 self.touched += self.nonzeros * (some.size * len(self.low) + columns)
-            self.improve_signs(1)
+            self.improve_signs()
 
     def refresh(self) -> None:
         self.P = np.ascontiguousarray(self.features.T @ self.dual_coefficients(self.beta))
@@ -272,6 +271,8 @@ class _FeatureState(_State):
 
 class _GramState(_State):
     """With rows of a Gram matrix: Q = K A."""
+
+    drift = np.inf  # sums are in the precision of the matrix
 
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         super().__init__(problem, random)
@@ -309,7 +310,7 @@ class _GramState(_State):
             )  # fmt: skip
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
             self.touched += float(rows.size) * len(self.low)
-            self.improve_signs(1)
+            self.improve_signs()
 
     def refresh(self) -> None:
         A = self.dual_coefficients(self.beta)

@@ -173,6 +173,10 @@ class ContrastRecorder(Recorder):
         allowed = self.contrast_problem.allowed_gap(float(objective.sum()), self.tol)
         return np.array([float(gap.sum()) <= allowed])
 
+    def shortfall(self, result: Solution) -> str:
+        allowed = self.contrast_problem.allowed_gap(result.objective, self.tol)
+        return f"a duality gap of {result.gap:.2e}, above the {allowed:.2e} that tol={self.tol:.2e} allows"
+
     def record(
         self, coefficients: Any, objective: float, lower: float, *, moved: bool = True
     ) -> str | None:
