@@ -159,3 +159,30 @@ def test_operations_must_have_been_counted():
     histories = {"Newton": _history([2.0, 1.0], [1.0, 0.0])}
     with pytest.raises(ValueError, match="x='operations' is not in the history of 'Newton'"):
         ConvergenceDisplay(histories).plot(Figure().subplots(), x="operations")
+
+
+def test_bounds_are_drawn_with_the_band_between_them():
+    ax = Figure().subplots()
+    histories = {
+        "fast": _history([14.0, 10.0], [14.0, 0.5]),
+        "slow": _history([14.0, 12.0, 11.0], [np.inf, 15.0, 3.0]),
+    }
+    display = ConvergenceDisplay(histories, tol=1e-3).plot(ax, x="iterations", y="bounds")
+    for (upper, lower), expected in zip(
+        zip(display.line_, display.lower_line_, strict=True),
+        ([[14.0, 10.0], [0.0, 9.5]], [[14.0, 12.0, 11.0], [np.nan, -3.0, 8.0]]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal([upper.get_ydata(), lower.get_ydata()], expected)
+        assert upper.get_color() == lower.get_color()
+    box = display.band_[0].get_paths()[0].get_extents()
+    assert (box.ymin, box.ymax) == (0.0, 14.0)
+    assert ax.get_yscale() == "linear"
+    assert (
+        ax.get_ylim()[0] == 0.0
+    )  # what is below says nothing of an objective that is not negative
+    assert display.tol_line_ is None
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["fast", "slow"]
+    alone = ConvergenceDisplay({"a": histories["fast"]})
+    assert alone.plot(Figure().subplots(), x="iterations", y="bounds").band_.get_paths()
+    assert alone.plot(Figure().subplots(), x="iterations").band_ is None

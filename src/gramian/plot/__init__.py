@@ -10,6 +10,7 @@ from gramian.plot.correlation import (
 )
 from gramian.plot.hyperparameters import HyperparameterPathDisplay
 from gramian.plot.iterations import IterationDisplay
+from gramian.plot.normals import NormalCosineDisplay
 from gramian.plot.pairs import PairMatrixDisplay
 from gramian.plot.reject import RejectCurveDisplay
 from gramian.plot.reliability import ReliabilityDisplay
@@ -22,6 +23,7 @@ __all__ = [
     "HyperparameterPathDisplay",
     "IterationDisplay",
     "LabelCorrelationDisplay",
+    "NormalCosineDisplay",
     "PairMatrixDisplay",
     "RejectCurveDisplay",
     "ReliabilityDisplay",

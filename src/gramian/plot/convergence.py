@@ -23,16 +23,18 @@ _Y_LABELS = {
     "gap": "Duality gap",
     "objective": "Objective",
     "dual_distance": "(best dual − dual) / best dual",
+    "bounds": "Upper and lower bound of the minimum",
 }
 
 
 class ConvergenceDisplay:
-    """Duality gap, objective or dual against the work done, on a log scale.
+    """Duality gap, objective, dual or both bounds of the minimum against the work done.
 
     The gap is the distance between the objective and a proven lower bound: the optimum is no
     further away than the curve is high. That bound is the dual objective; "dual_distance" shows how far
     below the best one of all curves it is, relative to that one, as solvers that climb the dual are
-    compared. Use `from_estimator` or `from_solutions`.
+    compared. "bounds" shows objective and lower bound, and between them where the minimum must be; its
+    scale is linear, the others are logarithmic. Use `from_estimator` or `from_solutions`.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ class ConvergenceDisplay:
     Attributes
     ----------
     line_ : matplotlib Line2D, or a list of them if there are several curves
+        With "bounds", the upper ones.
+    lower_line_, band_ : matplotlib Line2D and PolyCollection, or lists of them if there are several curves
+        Lower bounds, and what is between both; None unless y is "bounds".
     tol_line_ : matplotlib Line2D or None
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
@@ -89,7 +94,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             A new figure by default.
         x : {"products", "seconds", "iterations", "operations"}, default="products"
-        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
+        y : {"relative_gap", "gap", "objective", "dual_distance", "bounds"}, default="relative_gap"
         name : str, default=None
             For the legend; the name of the class by default.
         curve_kwargs : dict, default=None
@@ -134,7 +139,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             A new figure by default.
         x : {"products", "seconds", "iterations", "operations"}, default="products"
-        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
+        y : {"relative_gap", "gap", "objective", "dual_distance", "bounds"}, default="relative_gap"
         curve_kwargs : dict or list of dict, default=None
             Passed to matplotlib's ``plot``; a list has one for each curve.
 
@@ -164,7 +169,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             A new figure by default.
         x : {"products", "seconds", "iterations", "operations"}, default="products"
-        y : {"relative_gap", "gap", "objective", "dual_distance"}, default="relative_gap"
+        y : {"relative_gap", "gap", "objective", "dual_distance", "bounds"}, default="relative_gap"
             The tolerance is drawn with "relative_gap" only.
         curve_kwargs : dict or list of dict, default=None
             Passed to matplotlib's ``plot``; a list has one for each curve.
@@ -178,23 +183,43 @@ class ConvergenceDisplay:
         styles = curve_styles(curve_kwargs, len(self.histories))
         self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
         self.figure_ = self.ax_.figure
-        lines = []
+        lines, lower_lines, bands = [], [], []
         best = max((_dual(history).max() for history in self.histories.values()), default=0.0)
         for (name, history), style in zip(self.histories.items(), styles, strict=True):
             style = {"marker": "o", "markersize": 4, "label": name} | style
             abscissa = _abscissa(name, history, x)
-            lines += self.ax_.plot(abscissa, _ordinate(history, y, best), **style)
-        self.line_ = lines[0] if len(lines) == 1 else lines
+            if y == "bounds":
+                upper, lower = history["objective"], _dual(history)
+                lower = np.where(np.isfinite(lower), lower, np.nan)  # nothing is known yet
+                lines += self.ax_.plot(abscissa, upper, **style)
+                style |= {"color": lines[-1].get_color(), "label": None}
+                lower_lines += self.ax_.plot(abscissa, lower, **style)
+                fill = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+                bands.append(self.ax_.fill_between(abscissa, lower, upper, **fill))
+            else:
+                lines += self.ax_.plot(abscissa, _ordinate(history, y, best), **style)
+        self.line_, self.lower_line_, self.band_ = map(_alone, (lines, lower_lines, bands))
         self.tol_line_ = None
         if self.tol and y == "relative_gap":
             self.tol_line_ = self.ax_.axhline(
                 self.tol, color="0.4", linestyle="--", linewidth=1, label=f"tol = {self.tol:g}"
             )
-        self.ax_.set(yscale="log", xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+        self.ax_.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+        if y != "bounds":
+            self.ax_.set_yscale("log")
+        elif best > 0 > self.ax_.get_ylim()[0]:
+            self.ax_.set_ylim(
+                bottom=0
+            )  # objectives are not negative: lower bounds below 0 say nothing
         if x in ("products", "iterations"):
             self.ax_.xaxis.get_major_locator().set_params(integer=True)
         self.ax_.legend()
         return self
+
+
+def _alone(artists: list[Any]) -> Any:
+    """The artist if there is one, None if there is none, the list of several."""
+    return artists if len(artists) > 1 else next(iter(artists), None)
 
 
 def _abscissa(name: str, history: Mapping[str, np.ndarray], x: str) -> np.ndarray:

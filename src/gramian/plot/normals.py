@@ -1,0 +1,257 @@
+"""Angles between the normals of the nodes of a taxonomy, arranged by the tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.labels import Taxonomy, as_taxonomy
+from gramian.operators.linear import linear_variance
+from gramian.plot._axes import axes_or_new, size_in_points
+from gramian.plot._tree import short_names, spans
+
+_CELL = 0.17  # side in inches, where there is room
+_SIDE = (2.6, 7.0)  # of all cells, least and most
+_FONT, _SMALLEST_FONT = 9.0, 5.0
+_LONGEST = 18  # letters of a name
+_LEVEL = 9.0  # indentation in points
+_GAP = 6.0  # between names and cells, in points
+_OF_CELL = 0.8  # height of letters
+
+RELATED = "mean |cos| of ancestors and descendants"
+
+
+class NormalCosineDisplay:
+    """Cosines of the angles between the normals of nodes, in the order of the tree.
+
+    Rows and columns go through the tree depth first, so that a subtree is a block; the tree is drawn beside them.
+    Colours go from −1 (blue) over 0 (white) to 1 (red). Thick lines surround the subtrees of the first level, thin ones
+    the pairs of a node and those below it: these are white where transfer is orthogonal, and red where nodes are
+    drawn to their parents. The mean of their absolute values is below the picture. Normals of zero, such as that of an
+    only child, are grey. Use `from_estimator`.
+
+    Parameters
+    ----------
+    cosines : array of shape (m, m)
+        NaN for normals of zero.
+    taxonomy : Taxonomy
+    nodes : int array of shape (m,)
+        Number of the node of each row, not the root.
+
+    Attributes
+    ----------
+    order_ : int array of shape (m,)
+        The node in each row and column.
+    related_ : float
+        Mean absolute cosine of pairs of which one is an ancestor of the other; NaN if there are none.
+    image_ : matplotlib AxesImage
+    blocks_, related_outlines_, tree_ : matplotlib LineCollection
+    texts_ : list of matplotlib Text
+        Names, as far as there is room.
+    colorbar_ : matplotlib Colorbar or None
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from gramian import HierarchicalSVC
+    >>> from gramian.plot import NormalCosineDisplay
+    >>> X = np.array([[2.0, 0.3], [2.0, -0.3], [-2.0, 0.1]])
+    >>> model = HierarchicalSVC({"animal": ["cat", "dog"], "car": None}, alpha=0.5)
+    >>> display = NormalCosineDisplay.from_estimator(model.fit(X, ["cat", "dog", "car"]))
+    >>> model.taxonomy_.names[display.order_]
+    array(['animal', 'cat', 'dog', 'car'], dtype='<U6')
+    >>> bool(display.related_ < 0.01)
+    True
+    """
+
+    def __init__(self, cosines: np.ndarray, taxonomy: Taxonomy, nodes: np.ndarray):
+        self.cosines = cosines
+        self.taxonomy = taxonomy
+        self.nodes = nodes
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, X: Any = None, ax: Any = None, colorbar: bool = True
+    ) -> NormalCosineDisplay:
+        """Plot the normals of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : HierarchicalSVC
+            Fitted. Intercepts count as coefficients of the constant feature that they are.
+        X : array of shape (n_samples, n_samples), default=None
+            The Gram matrix of the training examples, for a precomputed kernel only.
+        ax : matplotlib Axes, default=None
+            A new figure by default, as large as the tree needs.
+        colorbar : bool, default=True
+
+        Returns
+        -------
+        NormalCosineDisplay
+        """
+        check_is_fitted(estimator)
+        missing = [name for name in ("taxonomy_", "nodes_") if not hasattr(estimator, name)]
+        if missing:
+            raise TypeError(
+                f"estimator must have normals of nodes, as HierarchicalSVC does; {type(estimator).__name__} has no "
+                f"{missing[0]}."
+            )
+        T = _inner_products(estimator, X)
+        length = np.sqrt(np.diag(T))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosines = np.clip(T / length / length[:, None], -1.0, 1.0)
+        taxonomy = as_taxonomy(estimator.taxonomy_)
+        display = cls(cosines, taxonomy, taxonomy.index(estimator.nodes_))
+        return display.plot(ax, colorbar=colorbar)
+
+    def plot(self, ax: Any = None, *, colorbar: bool = True) -> NormalCosineDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            A new figure by default, as large as the tree needs.
+        colorbar : bool, default=True
+
+        Returns
+        -------
+        NormalCosineDisplay
+        """
+        tree, nodes = self.taxonomy, np.asarray(self.nodes)
+        m = nodes.size
+        shown = np.zeros(tree.n_nodes, dtype=bool)
+        shown[nodes] = True
+        first, size = spans(tree, shown)
+        rows = np.argsort(first[nodes])
+        self.order_ = nodes[rows]
+        C = self.cosines[np.ix_(rows, rows)]
+        side = min(_SIDE[1], max(_SIDE[0], _CELL * m))
+        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", (side + 2.2, side + 1.2))
+        self.figure_ = self.ax_.figure
+        self.image_ = self.ax_.imshow(C, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+        self.image_.set_cmap(self.image_.get_cmap().with_extremes(bad="0.75"))
+        self.ax_.set(xticks=[], yticks=[])
+        self._outline(first, size, shown)
+        self.related_ = self._mean_of_related(C, first, size, shown)
+        if np.isfinite(self.related_):
+            self.ax_.set_xlabel(f"{RELATED}: {self.related_:.2f}", fontsize="small")
+        self._draw_tree(first, size, shown)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(
+                self.image_, ax=self.ax_, label="Cosine of two normals", shrink=0.8, aspect=25
+            )
+        return self
+
+    def _strips(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        """Place of each node that has others below it, the first of these, and the one behind the last."""
+        above = np.flatnonzero(shown & (size > 1))
+        return np.stack([first[above], first[above] + 1, first[above] + size[above]], axis=1)
+
+    def _mean_of_related(
+        self, C: np.ndarray, first: np.ndarray, size: np.ndarray, shown: np.ndarray
+    ) -> float:
+        strips = [C[place, low:high] for place, low, high in self._strips(first, size, shown)]
+        values = np.abs(np.concatenate([*strips, np.empty(0)]))
+        values = values[np.isfinite(values)]
+        return float(values.mean()) if values.size else np.nan
+
+    def _outline(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> None:
+        from matplotlib.collections import LineCollection
+
+        branches = self.taxonomy.children(0)
+        sides = [(int(first[v]), int(size[v])) for v in branches if size[v]]
+        blocks = [_box(place, place, side, side) for place, side in sides]
+        strips = []
+        for place, low, high in self._strips(first, size, shown):
+            strips += [_box(place, low, 1, high - low), _box(low, place, high - low, 1)]
+        self.related_outlines_ = LineCollection(strips, colors="0.45", linewidths=0.6)
+        self.blocks_ = LineCollection(blocks, colors="0.15", linewidths=1.4)
+        self.ax_.add_collection(self.related_outlines_, autolim=False)
+        self.ax_.add_collection(self.blocks_, autolim=False)
+
+    def _draw_tree(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> None:
+        """Names at the left, indented by depth, and lines from parents to children; without room, branches only."""
+        from matplotlib.collections import LineCollection
+        from matplotlib.textpath import TextPath
+        from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+        tree, m = self.taxonomy, self.nodes.size
+        names = short_names(tree)
+        cell = min(size_in_points(self.ax_)) / m
+        font = min(_FONT, _OF_CELL * cell)
+        everyone = font >= _SMALLEST_FONT
+        level = np.maximum(tree.depth - 1, 0)
+        if everyone:
+            named = self.order_
+            at = first.astype(float)
+        else:
+            branches = tree.children(0)
+            font = _FONT
+            named = branches[size[branches] * cell >= font]  # one below the other
+            at = first + (size - 1) / 2
+        texts = {v: _cut(names[v]) for v in named}
+        indent = _LEVEL * level * everyone
+        width = {
+            v: TextPath((0, 0), text, size=font).get_extents().width for v, text in texts.items()
+        }
+        left = -max((indent[v] + width[v] for v in named), default=0.0) - _GAP
+        # abscissas in points from the left edge of the cells, ordinates in rows
+        edge = self.figure_.dpi_scale_trans + ScaledTranslation(0, 0, self.ax_.transAxes)
+        place = blended_transform_factory(edge, self.ax_.transData)
+        style = {"va": "center_baseline", "fontsize": font, "transform": place, "clip_on": False}
+        self.texts_ = [
+            self.ax_.text((left + indent[v]) / 72, at[v], texts[v], **style) for v in named
+        ]
+        lines = []
+        for v in named if everyone else ():
+            above = tree.parent[v]
+            if above and shown[above]:
+                x = left + indent[above] + 0.3 * _LEVEL
+                end = left + indent[v] - 1.5
+                lines.append([(x, at[above] + 0.5), (x, at[v]), (end, at[v])])
+        scaled = [[(x / 72, y) for x, y in line] for line in lines]
+        self.tree_ = LineCollection(
+            scaled, colors="0.6", linewidths=0.7, transform=place, clip_on=False
+        )
+        self.ax_.add_collection(self.tree_, autolim=False)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _box(row: float, column: float, height: float, width: float) -> list[tuple[float, float]]:
+    """Corners of a rectangle of cells, closed."""
+    top, left = row - 0.5, column - 0.5
+    bottom, right = top + height, left + width
+    return [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+
+
+def _inner_products(estimator: Any, X: Any) -> np.ndarray:
+    """⟨w_i, w_j⟩ as the penalty has them: with the intercepts, and in the space of the kernel."""
+    kernel, intercept = estimator.kernel_, np.asarray(estimator.intercept_, dtype=np.float64)
+    variance = linear_variance(kernel)
+    if variance is not None:
+        coef = np.asarray(estimator.coef_, dtype=np.float64)
+        T = coef @ coef.T / variance
+    else:
+        if not kernel.is_precomputed:
+            gram = kernel(estimator.X_fit_)
+        elif X is not None:
+            gram = np.asarray(X)[np.ix_(estimator.support_, estimator.support_)]
+        else:
+            raise ValueError(
+                "X must be given for a precomputed kernel: the Gram matrix of the training examples."
+            )
+        A = np.asarray(estimator.dual_coef_, dtype=np.float64)
+        T = A.T @ np.asarray(gram, dtype=np.float64) @ A
+    if estimator.intercept_variance:
+        T = T + np.outer(intercept, intercept) / estimator.intercept_variance
+    return T
