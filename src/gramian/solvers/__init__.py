@@ -3,7 +3,9 @@
 from gramian.solvers.blocked_ascent import blocked_ascent
 from gramian.solvers.contrast_ascent import contrast_ascent
 from gramian.solvers.contrast_problem import ContrastProblem
+from gramian.solvers.contrast_split import ContrastSplit
 from gramian.solvers.coordinate_ascent import coordinate_ascent
+from gramian.solvers.dual_averaging import SplitObjective, dual_averaging
 from gramian.solvers.exact import exact
 from gramian.solvers.expectation_maximization import expectation_maximization
 from gramian.solvers.kernel_cg import kernel_cg
@@ -19,14 +21,17 @@ from gramian.solvers.solution import Progress, Solution
 
 __all__ = [
     "ContrastProblem",
+    "ContrastSplit",
     "KroneckerRidge",
     "MarginProblem",
     "Problem",
     "Progress",
     "Solution",
+    "SplitObjective",
     "blocked_ascent",
     "contrast_ascent",
     "coordinate_ascent",
+    "dual_averaging",
     "exact",
     "expectation_maximization",
     "has_closed_form",

@@ -182,6 +182,10 @@ class Recorder:
             return "stalled"
         return "max_iter" if self.n_iter >= self.max_iter else None
 
+    def shortfall(self, result: Solution) -> str:
+        """Say in a warning which gap is left."""
+        return f"a relative duality gap of {result.relative_gap:.2e}, above tol={self.tol:.2e}"
+
     def verified(
         self, A: Array, U: Array, objective: Array, gap: Array, status: str, *, fresh: bool
     ) -> Solution:
@@ -215,8 +219,7 @@ class Recorder:
         if status in ("max_iter", "stalled"):
             why, advice = _REASONS[status]
             warnings.warn(
-                f"Stopped {why.format(self.n_iter)} with a relative duality gap of "
-                f"{result.relative_gap:.2e}, above tol={self.tol:.2e}. {advice}",
+                f"Stopped {why.format(self.n_iter)} with {self.shortfall(result)}. {advice}",
                 ConvergenceWarning,
                 stacklevel=level_of_caller(),
             )
@@ -224,7 +227,10 @@ class Recorder:
 
 
 _REASONS = {
-    "max_iter": ("after max_iter={} iterations", "Raise max_iter or tol, or regularise more."),
+    "max_iter": (
+        "after max_iter={} iterations",
+        "Raise max_iter or the tolerance, or regularise more.",
+    ),
     "stalled": (
         "after {} iterations, at the limit of rounding errors,",
         "Raise tol, scale the kernel down or regularise more.",
@@ -234,7 +240,7 @@ _REASONS = {
 
 def squeezed(A: Array) -> Array:
     """Drop a trailing axis of length one."""
-    return A[:, :, 0] if A.shape[2] == 1 else A
+    return A[..., 0] if A.shape[-1] == 1 else A
 
 
 def level_of_caller() -> int:
