@@ -14,10 +14,10 @@ Sigmoids
     About ten passes over the values.
 
 Temperatures
-    For k rivals ``p_j = exp(f_j / T) / Σ exp(f_l / T)``, with T that minimises the cross entropy to the same targets for
-    k instead of two: ``(N_c + 1) / (N_c + k)`` for the winner c, ``1 / (N_c + k)`` for each other. It is convex in 1 / T,
-    whose best value is a root of the monotone derivative: Brent's method, some twenty passes over the values. Scores
-    that say nothing, or the wrong thing, get a high T that still keeps their order.
+    For k rivals ``p_j = exp(f_j / T) / Σ exp(f_l / T)``, with T that minimises the cross entropy to the same targets,
+    for k instead of two: ``(N_c + 1) / (N_c + k)`` for the winner c, ``1 / (N_c + k)`` for each other. It is convex in
+    1 / T, whose best value is a root of the monotone derivative: Brent's method, some twenty passes over the values.
+    Scores that say nothing, or the wrong thing, get a high T that still keeps their order.
 """
 
 from __future__ import annotations

@@ -103,8 +103,8 @@ def _checked(taxonomy: Taxonomy, K: Any) -> np.ndarray:
     if strange.any():
         i, j = np.argwhere(strange)[0]
         raise ValueError(
-            "K must be zero between nodes of which neither is an ancestor of the other, as they are not told apart by "
-            f"generality; got {array[i, j]:g} between {names[i]!r} and {names[j]!r}."
+            "K must be zero between nodes of which neither is an ancestor of the other: only more special normals are "
+            f"asked to be orthogonal to more general ones. Got {array[i, j]:g} between {names[i]!r} and {names[j]!r}."
         )
     return array
 

@@ -399,6 +399,22 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         """Scores of the classes, of a model without recursion, whose first outputs are the leaves."""
         return U[:, np.argsort(self.taxonomy_.leaf_names)]
 
+    def _scores_on_the_way(self, X: Any) -> tuple[int, Callable[[np.ndarray, slice], np.ndarray]]:
+        """The number of examples, and a function that returns scores of some rows and nodes.
+
+        Sparse examples are multiplied with those normals only that they meet. With 75 words each and eight children at
+        each node that is 9 to 18 times as fast for three levels, and costs as much as all scores for three children.
+        """
+        if linear_variance(self.kernel_) is None or not sp.issparse(X):
+            U = self._latent(X, "predict")
+            return U.shape[0], lambda rows, some: U[rows, some]
+        checked = self._checked_new(X)
+
+        def scores(rows: np.ndarray, some: slice) -> np.ndarray:
+            return checked[rows] @ self.coef_[some].T + self.intercept_[some]
+
+        return checked.shape[0], scores
+
     def _answers(self, n: int, scores: Callable[[np.ndarray, slice], np.ndarray]) -> np.ndarray:
         """The number of the class that each of n examples reaches from the root."""
         leaves = self._class_leaves()
@@ -419,10 +435,9 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        U = self._latent(X, "predict")
         if self._recursive:
-            return self.classes_[self._answers(U.shape[0], lambda rows, some: U[rows, some])]
-        return self.classes_[np.argmax(self._class_scores(U), axis=1)]
+            return self.classes_[self._answers(*self._scores_on_the_way(X))]
+        return self.classes_[np.argmax(self._class_scores(self._latent(X, "predict")), axis=1)]
 
     def node_scores(self, X: Any) -> np.ndarray:
         """Return the score of each node, ``w_iᵀ x`` with the intercept; only those of siblings compare.

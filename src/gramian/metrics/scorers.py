@@ -14,6 +14,7 @@ from gramian.metrics.hierarchical import (
     hierarchical_recall,
     parent_accuracy,
     taxo_loss,
+    tree_zero_one_loss,
 )
 
 _ACCURACIES = (parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1)
@@ -32,12 +33,12 @@ def taxonomy_scorers(taxonomy: Any) -> dict[str, Callable[..., float]]:
     Returns
     -------
     dict of str: scorer
-        "taxo_loss", "parent_accuracy", "hierarchical_precision", "hierarchical_recall" and
-        "hierarchical_f1". They can be pickled, so that searches run in several processes.
+        "taxo_loss", "tree_accuracy" (one minus `tree_zero_one_loss`), "parent_accuracy", "hierarchical_precision",
+        "hierarchical_recall" and "hierarchical_f1". They can be pickled, so that searches run in several processes.
 
     See Also
     --------
-    taxo_loss, parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1
+    taxo_loss, tree_zero_one_loss, parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1
 
     Examples
     --------
@@ -55,7 +56,12 @@ def taxonomy_scorers(taxonomy: Any) -> dict[str, Callable[..., float]]:
     tree = as_taxonomy(taxonomy)
     scorers = {
         "taxo_loss": make_scorer(taxo_loss, greater_is_better=False, taxonomy=tree),
+        "tree_accuracy": make_scorer(_tree_accuracy, taxonomy=tree),
     }
     for accuracy in _ACCURACIES:
         scorers[accuracy.__name__] = make_scorer(accuracy, taxonomy=tree)
     return scorers
+
+
+def _tree_accuracy(y_true: Any, y_pred: Any, *, taxonomy: Any, sample_weight: Any = None) -> float:
+    return 1.0 - tree_zero_one_loss(y_true, y_pred, taxonomy, sample_weight=sample_weight)
