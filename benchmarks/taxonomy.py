@@ -220,7 +220,10 @@ def topics_below(root: str) -> Callable[[str | None, bool], Task]:
     return load
 
 
-def imclef(folder: str | None, quick: bool) -> Task:
+def images(
+    folder: str | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[tuple[str, ...]]]:
+    """Images of imclef07a: X_train, y_train, X_test, y_test, and the paths of the classes."""
     with np.load(data_file(folder, "hierarchy/imclef07a.npz"), allow_pickle=False) as arrays:
         nodes, n_labels = arrays["nodes"], int(arrays["n_labels"])
         parent = dict(arrays["edges_child_parent"].tolist())
@@ -230,6 +233,17 @@ def imclef(folder: str | None, quick: bool) -> Task:
             nodes[leaves[np.unpackbits(arrays[bits], axis=1)[:, leaves].argmax(axis=1)]]
             for bits in ("Y_train_bits", "Y_test_bits")
         )
+    paths = []
+    for leaf in leaves:
+        path = [leaf]
+        while path[0] in parent:
+            path.insert(0, parent[path[0]])
+        paths.append(tuple(map(str, nodes[path])))
+    return X, y, X_test, y_test, paths
+
+
+def imclef(folder: str | None, quick: bool) -> Task:
+    X, y, X_test, y_test, paths = images(folder)
     n = TRAIN["imclef07a"] // (
         2 if quick else 1
     )  # fewer would be far from the frequencies of classes
@@ -241,12 +255,6 @@ def imclef(folder: str | None, quick: bool) -> Task:
         train, test = scaled
         return train, y[rows], test, y_test
 
-    paths = []
-    for leaf in leaves:
-        path = [leaf]
-        while path[0] in parent:
-            path.insert(0, parent[path[0]])
-        paths.append(tuple(map(str, nodes[path])))
     note = f"{n} of {len(y)} training and all {len(y_test)} test images"
     kernel = 10.0 * RBF(float(np.sqrt(X.shape[1])))
     return Task("imclef07a", tree_of(paths), split, note, kernel, (1.0,))
