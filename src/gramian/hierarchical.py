@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._arrays import Array
 from gramian._calibration import fit_temperatures
 from gramian._inputs import all_or_nothing
-from gramian._representer import PARTS, RepresenterModel, check_size, features
+from gramian._representer import PARTS, RepresenterModel, check_size, features, squares
 from gramian._tree_decisions import TreeDecisions
 from gramian._tree_paths import (
     descend,
@@ -303,7 +303,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         else:
             margins = METHODS[self.method](taxonomy, labels)
         fitted |= {"nodes_": _names(taxonomy, margins.outputs), "_recursive": margins.recursive}
-        units = margins.units(codes, self._caps(taxonomy, nodes, weights))
+        caps = self._caps(taxonomy, nodes, weights)
         folds = fold_masks(self.cv, X, codes, classifier=True) if self.probability else None
         inputs = (
             features(kernel, X, self.intercept_variance)
@@ -311,8 +311,12 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             else GramRows(kernel, X, self.intercept_variance)
         )
         check_size(inputs)
+        caps[squares(inputs) == 0] = 0  # the loss of an empty example is what it is
         problem = ContrastProblem(
-            inputs, contrasts=margins.contrasts, penalty=margins.penalty, **units
+            inputs,
+            contrasts=margins.contrasts,
+            penalty=margins.penalty,
+            **margins.units(codes, caps),
         )
         self._solve(problem, fitted, X, y, nodes, folds, weights)
 

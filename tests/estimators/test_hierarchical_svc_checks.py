@@ -1,0 +1,39 @@
+"""HierarchicalSVC and the checks of scikit-learn, for all five methods.
+
+Checks that compare fits which ought to be equal to seven digits get a tight tolerance; all others get few sweeps, as
+their labels have nothing to do with X. The checks have no hierarchy: all classes are below one root. One check weighs a class so much that all of the plane must be given to it,
+which takes an intercept; it is named as one that fails without.
+"""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gramian import HierarchicalSVC
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("one_thread"),
+]
+OPTIONS = {"intercept_variance": 1.0, "max_iter": 50}
+
+ESTIMATORS = [
+    HierarchicalSVC(max_iter=50),
+    HierarchicalSVC(method="orthogonal", probability=True, cv=3, **OPTIONS),
+    HierarchicalSVC(method="similarity", **OPTIONS),
+    HierarchicalSVC(method="independent", kernel="rbf", **OPTIONS),
+    HierarchicalSVC(method="tree_loss", **OPTIONS),
+    HierarchicalSVC(method="flat", kernel="rbf", probability=True, cv=2, **OPTIONS),
+]
+
+
+def expected_failures(estimator):
+    if estimator.intercept_variance:
+        return {}
+    return {"check_class_weight_classifiers": "there is no intercept"}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_check(estimator, check):
+    if "equivalence" in check.func.__name__:
+        estimator.set_params(tol=1e-12, max_iter=1000)
+    check(estimator)
