@@ -1,8 +1,8 @@
 """HierarchicalSVC and the checks of scikit-learn, for all five methods.
 
 Checks that compare fits which ought to be equal to seven digits get a tight tolerance; all others get few sweeps, as
-their labels have nothing to do with X. The checks have no hierarchy: all classes are below one root. One check weighs a class so much that all of the plane must be given to it,
-which takes an intercept; it is named as one that fails without.
+their labels have little to do with X. The checks have no hierarchy: all classes are below one root. One check weighs a
+class so much that all of the plane must be given to it, which takes an intercept: it fails without, as is said here.
 """
 
 import pytest
