@@ -134,18 +134,17 @@ def _inverse_temperature(choices: list[tuple[np.ndarray, np.ndarray, np.ndarray]
     if spread == 0:
         return 1.0  # all scores are equal, or there are none
 
-    def slope(a: float) -> float:
+    def slope(a: float) -> float:  # a is 1 / T in units of the spread
         return sum(
-            float(w @ ((softmax(a * S, axis=1) * S).sum(axis=1) - wanted))
+            float(w @ ((softmax(a / spread * S, axis=1) * S).sum(axis=1) - wanted))
             for S, wanted, w in choices
         )
 
-    low = high = _FLATTEST / spread
-    while slope(high) < 0 and high < _STEEPEST / spread:
+    low = high = _FLATTEST
+    while slope(high) < 0 and high < _STEEPEST:
         low, high = high, 4 * high
-    if low == high or high >= _STEEPEST / spread:
-        return high
-    return float(brentq(slope, low, high, rtol=1e-10))
+    best = high if low == high or high >= _STEEPEST else brentq(slope, low, high, rtol=1e-10)
+    return float(best) / spread
 
 
 def _fitted(values: np.ndarray, positive: np.ndarray, w: np.ndarray) -> np.ndarray:
