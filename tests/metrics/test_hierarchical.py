@@ -5,17 +5,19 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV
 
 from gramian.labels import Taxonomy, cost_matrix
 from gramian.metrics import (
+    credited,
     hierarchical_f1,
     hierarchical_precision,
     hierarchical_recall,
     parent_accuracy,
     taxo_loss,
     taxonomy_scorers,
+    tree_zero_one_loss,
 )
 
 METRICS = [
@@ -24,6 +26,7 @@ METRICS = [
     hierarchical_precision,
     hierarchical_recall,
     hierarchical_f1,
+    tree_zero_one_loss,
 ]
 
 PARENTS = {
@@ -52,7 +55,7 @@ def ancestors(name):
 
 def naive(metric, y_true, y_pred, weights):
     """Each score from sets of ancestors, one example at a time."""
-    total = shared = true = predicted = loss = parents = 0.0
+    total = shared = true = predicted = loss = parents = wrong = 0.0
     for t, p, w in zip(y_true, y_pred, weights):
         up_t, up_p = ancestors(t), ancestors(p)
         total += w
@@ -61,6 +64,7 @@ def naive(metric, y_true, y_pred, weights):
         predicted += w * len(up_p)
         loss += w * len(up_t ^ up_p) / 2  # every node above only one of them is one edge
         parents += w * (_parent(t) == _parent(p))
+        wrong += w * (t not in up_p | {"root"})  # neither p nor above it
     precision, recall = shared / predicted, shared / true
     return {
         taxo_loss: loss / total,
@@ -68,6 +72,7 @@ def naive(metric, y_true, y_pred, weights):
         hierarchical_precision: precision,
         hierarchical_recall: recall,
         hierarchical_f1: 2 * precision * recall / (precision + recall),
+        tree_zero_one_loss: wrong / total,
     }[metric]
 
 
@@ -109,6 +114,7 @@ def test_a_flat_tree_gives_the_common_scores(rng):
     y_true, y_pred = rng.choice(list("abcde"), size=(2, 80))
     accuracy = accuracy_score(y_true, y_pred)
     assert taxo_loss(y_true, y_pred, FLAT) == pytest.approx(1 - accuracy)
+    assert tree_zero_one_loss(y_true, y_pred, FLAT) == pytest.approx(1 - accuracy)
     assert parent_accuracy(y_true, y_pred, FLAT) == 1
     for metric in (hierarchical_precision, hierarchical_recall, hierarchical_f1):
         assert metric(y_true, y_pred, FLAT) == pytest.approx(accuracy)
@@ -132,7 +138,7 @@ def test_weights_count_like_repeats(rng, metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_root_alone_is_no_division_by_zero(metric):
-    perfect = {taxo_loss: 0.0, parent_accuracy: 1.0}
+    perfect = {taxo_loss: 0.0, parent_accuracy: 1.0, tree_zero_one_loss: 0.0}
     assert metric(["root"], ["root"], ANIMALS) == perfect.get(metric, 0.0)
 
 
@@ -177,6 +183,36 @@ def test_bad_input_is_named(metric, arguments, names):
         metric(taxonomy=ANIMALS, **arguments)
 
 
+# --- inner nodes as the truth -----------------------------------------------------------------
+
+
+def test_answers_below_the_truth_are_right():
+    y_true = ["mammal", "mammal", "vertebrate", "cat", "bird", "cat"]
+    y_pred = ["cat", "owl", "emu", "mammal", "bird", "dog"]
+    expected = ["mammal", "owl", "vertebrate", "mammal", "bird", "dog"]
+    assert credited(y_true, y_pred, PARENTS).tolist() == expected
+    assert tree_zero_one_loss(y_true, y_pred, PARENTS) == 3 / 6
+
+
+def test_credited_predictions_give_every_score_the_rule(rng):
+    y_true, y_pred = rng.choice(ANIMALS.names, size=300), rng.choice(ANIMALS.leaf_names, size=300)
+    answers = credited(y_true, y_pred, ANIMALS)
+    accuracy = 1 - tree_zero_one_loss(y_true, y_pred, ANIMALS)
+    assert accuracy_score(y_true, answers) == pytest.approx(accuracy)
+    assert f1_score(y_true, answers, average="micro") == pytest.approx(accuracy)
+    assert tree_zero_one_loss(y_true, answers, ANIMALS) == pytest.approx(1 - accuracy)
+    assert taxo_loss(y_true, answers, ANIMALS) < taxo_loss(y_true, y_pred, ANIMALS)
+    np.testing.assert_array_equal(credited(y_true, answers, ANIMALS), answers)
+    leaves = rng.choice(ANIMALS.leaf_names, size=300)
+    np.testing.assert_array_equal(credited(leaves, y_pred, ANIMALS), y_pred)
+
+
+@pytest.mark.parametrize(("y_true", "y_pred"), [(["cta"], ["cat"]), (["cat"], ["cat", "dog"]), ([], [])])  # fmt: skip
+def test_credited_names_bad_input(y_true, y_pred):
+    with pytest.raises(ValueError, match="y_true|y_pred"):
+        credited(y_true, y_pred, ANIMALS)
+
+
 # --- scorers ------------------------------------------------------------------------------------
 
 
@@ -185,16 +221,17 @@ def test_scorers_have_the_right_signs(rng):
     X = np.zeros((30, 1))
     model = DummyClassifier(strategy="constant", constant="cat").fit(X, [*y[:-1], "cat"])
     scorers = taxonomy_scorers(PARENTS)
-    assert set(scorers) == {metric.__name__ for metric in METRICS}
+    names = {tree_zero_one_loss: "tree_accuracy"}
+    assert set(scorers) == {names.get(metric, metric.__name__) for metric in METRICS}
     for metric in METRICS:
-        expected = metric(y, model.predict(X), ANIMALS)
-        sign = -1 if metric is taxo_loss else 1
-        assert scorers[metric.__name__](model, X, y) == pytest.approx(sign * expected)
+        scorer = scorers[names.get(metric, metric.__name__)]
+        sign = -1 if metric in (taxo_loss, tree_zero_one_loss) else 1
+        offset = 1 if metric is tree_zero_one_loss else 0
+        expected = offset + sign * metric(y, model.predict(X), ANIMALS)
+        assert scorer(model, X, y) == pytest.approx(expected)
         weights = np.arange(30)
-        weighted = sign * metric(y, model.predict(X), ANIMALS, sample_weight=weights)
-        assert scorers[metric.__name__](model, X, y, sample_weight=weights) == pytest.approx(
-            weighted
-        )
+        loss = metric(y, model.predict(X), ANIMALS, sample_weight=weights)
+        assert scorer(model, X, y, sample_weight=weights) == pytest.approx(offset + sign * loss)
 
 
 def test_scorers_choose_in_a_grid_search():
