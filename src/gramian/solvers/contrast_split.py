@@ -25,7 +25,7 @@ Deviations
     first by up to λ_max / λ_min a step, and the mean constant δ does not forget it. Iterations to a proven relative gap
     of 1 %, orthogonal penalty with C = 1/n and 1: on 300 generated examples in trees of 30 to 40 nodes 350 to 450; on
     5000 documents of RCV1 in the tree below CCAT 157 and 419. With the paper's Ψ, or with the largest multiple of
-    ½ Σ K_ii |w_i|² that leaves a convex φ, the gap was still larger than all of J(0) − J after 4000 and 400 iterations.
+    ½ Σ K_ii |w_i|² that leaves a convex φ, the relative gap was still 100 % or more after 4000 and 400 iterations.
     Weights 2 / (t + 1), an exact line search for the mean, and J at averages of iterates gained nothing worth its cost.
 """
 
