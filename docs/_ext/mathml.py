@@ -24,9 +24,12 @@ LETTERS = {
     "sigma": "σ",
     "tau": "τ",
     "theta": "θ",
+    "phi": "ϕ",
+    "varphi": "φ",
     "ell": "ℓ",
     "Delta": "Δ",
     "Phi": "Φ",
+    "Psi": "Ψ",
     "Omega": "Ω",
 }
 SYMBOLS = {
@@ -36,6 +39,8 @@ SYMBOLS = {
     "top": "⊤",
     "cdot": "·",
     "times": "×",
+    "circ": "∘",
+    "to": "→",
     "pm": "±",
     "le": "≤",
     "ge": "≥",
@@ -44,7 +49,14 @@ SYMBOLS = {
     "in": "∈",
     "infty": "∞",
 }
-BRACKETS = {"langle": "⟨", "rangle": "⟩", "lVert": "‖", "rVert": "‖"}
+BRACKETS = {
+    "langle": "⟨",
+    "rangle": "⟩",
+    "lVert": "‖",
+    "rVert": "‖",
+    "lvert": "|",
+    "rvert": "|",
+}
 FUNCTIONS = {"log", "exp", "sin", "cos"}
 BELOW = {"min", "max", "sup"}  # in a display their index goes below
 SPACES = {",": "0.17em", ";": "0.28em", " ": "0.25em", "qquad": "2em", "quad": "1em"}
