@@ -209,7 +209,7 @@ def test_credited_predictions_give_every_score_the_rule(rng):
 
 @pytest.mark.parametrize(("y_true", "y_pred"), [(["cta"], ["cat"]), (["cat"], ["cat", "dog"]), ([], [])])  # fmt: skip
 def test_credited_names_bad_input(y_true, y_pred):
-    with pytest.raises(ValueError, match="y_true|y_pred"):
+    with pytest.raises(ValueError, match=r"y_true|y_pred"):
         credited(y_true, y_pred, ANIMALS)
 
 
