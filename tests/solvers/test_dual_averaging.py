@@ -1,6 +1,7 @@
 """Dual averaging: bounds around the optimum at every step, whatever is minimised."""
 
 import itertools
+from dataclasses import replace
 
 import cvxpy
 import numpy as np
@@ -267,6 +268,27 @@ def test_without_caps_it_is_done_at_once(method):
     solution = dual_averaging(ContrastSplit(problem), epsilon=0.0)
     assert solution.status == "converged"
     assert (solution.n_iter, solution.objective, solution.gap) == (0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("method", ["orthogonal", "flat"])
+def test_several_losses_of_one_example_add_up(method):
+    problem = task(method).problem()
+    again = np.arange(6)
+    several = replace(
+        problem,
+        labels=np.concatenate([problem.labels, problem.labels[again]]),
+        caps=np.concatenate([problem.caps, problem.caps[again]]),
+        examples=np.concatenate([problem.examples, again]),
+    )
+    caps = problem.caps.copy()
+    caps[again] *= 2
+    one, other = (
+        dual_averaging(ContrastSplit(p), epsilon=relative(p, 0.05))
+        for p in (replace(problem, caps=caps), several)
+    )
+    np.testing.assert_allclose(one.history["value"], other.history["value"])
+    np.testing.assert_allclose(one.history["dual"], other.history["dual"])
+    assert contrast_ascent(several, tol=1e-6).objective <= one.objective
 
 
 # --- how it ends ----------------------------------------------------------------------------------
