@@ -31,6 +31,7 @@ LAYERS = [
         "_representer",
         "_signatures",
         "_tree_decisions",
+        "_tree_labels",
         "_tree_paths",
         "_tree_weights",
         "_validation",

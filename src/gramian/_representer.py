@@ -21,7 +21,7 @@ from gramian.operators import GramRows, cross_operator
 from gramian.operators.linear import linear_variance
 from gramian.operators.tiles import TILE_BYTES
 
-__all__ = ["RepresenterModel", "check_size", "features", "squares"]
+__all__ = ["PARTS", "RepresenterModel", "check_size", "features", "squares"]
 
 # What a fit may or may not set, by its kernel; of an earlier fit it must not stay.
 PARTS = ("coef_", "support_", "dual_coef_", "X_fit_")

@@ -14,9 +14,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._arrays import Array
@@ -24,6 +22,7 @@ from gramian._calibration import fit_temperatures
 from gramian._inputs import all_or_nothing
 from gramian._representer import PARTS, RepresenterModel, check_size, features, squares
 from gramian._tree_decisions import TreeDecisions
+from gramian._tree_labels import label_weights, node_names, read_labels
 from gramian._tree_paths import (
     descend,
     log_probabilities,
@@ -32,7 +31,7 @@ from gramian._tree_paths import (
 )
 from gramian._tree_weights import checked_weights
 from gramian._validation import check_choice, check_flag, check_number, check_sample_weight
-from gramian.labels import Taxonomy, as_taxonomy
+from gramian.labels import Taxonomy
 from gramian.labels.tree_margins import (
     Flat,
     Independent,
@@ -227,29 +226,6 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
                 f"K is for method='orthogonal'; method={self.method!r} has a penalty of its own."
             )
 
-    def _tree(self, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
-        """The taxonomy, the classes, and the node of each example."""
-        if self.hierarchy is None:
-            check_classification_targets(y)
-            classes, codes = np.unique(y, return_inverse=True)
-            if classes.size < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, got one class: {classes.item()!r}."
-                )
-            return _flat_tree(classes), classes, codes.reshape(-1) + 1
-        taxonomy = as_taxonomy(self.hierarchy)
-        leaf_names = taxonomy.leaf_names
-        if leaf_names.dtype == object:
-            raise ValueError(
-                "hierarchy must name its leaves by strings or by integers, not both; "
-                f"got {leaf_names.tolist()[:5]!r}."
-            )
-        if leaf_names.size < 2:
-            raise ValueError(
-                f"hierarchy must have at least two leaves, the classes; got one class: {leaf_names.item()!r}."
-            )
-        return taxonomy, np.sort(leaf_names), _nodes_of(taxonomy, y)
-
     def _caps(
         self, taxonomy: Taxonomy, nodes: np.ndarray, weights: np.ndarray | None
     ) -> np.ndarray:
@@ -258,7 +234,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         if weights is not None:
             caps *= weights
         if self.class_weight is not None:
-            caps *= _label_weights(self.class_weight, taxonomy, nodes)
+            caps *= label_weights(self.class_weight, taxonomy, nodes)
         if not caps.any():
             raise ValueError(
                 "class_weight × sample_weight is zero for every example: at least one must be positive."
@@ -292,7 +268,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         self._check_parameters()
         X, y = self._validated(X, y)
         self._refuse_other_libraries(X)
-        taxonomy, classes, nodes = self._tree(y)
+        taxonomy, classes, nodes = read_labels(self.hierarchy, y)
         weights = check_sample_weight(sample_weight, np.empty((X.shape[0], 1)))
         kernel = self._kernel_asked_for().resolve(X, weights)
         labels, codes = np.unique(nodes, return_inverse=True)
@@ -302,7 +278,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             margins = Orthogonal(taxonomy, labels, fitted["K_"])
         else:
             margins = METHODS[self.method](taxonomy, labels)
-        fitted |= {"nodes_": _names(taxonomy, margins.outputs), "_recursive": margins.recursive}
+        fitted |= {"nodes_": node_names(taxonomy, margins.outputs), "_recursive": margins.recursive}
         caps = self._caps(taxonomy, nodes, weights)
         folds = fold_masks(self.cv, X, codes, classifier=True) if self.probability else None
         inputs = (
@@ -543,56 +519,6 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
 
 # What a fit may or may not set; of an earlier fit it must not stay.
 _OPTIONAL = ("K_", "alpha_", "temperatures_", *PARTS)
-
-
-def _flat_tree(classes: np.ndarray) -> Taxonomy:
-    """All classes below one root, whose name is none of them."""
-    names, root = classes.tolist(), "root"
-    while root in names:
-        root = f"({root})"
-    return Taxonomy([root, *names], np.array([-1, *[0] * len(names)]))
-
-
-def _nodes_of(taxonomy: Taxonomy, y: np.ndarray) -> np.ndarray:
-    """The node of each label."""
-    try:
-        nodes = taxonomy.index(y)
-    except ValueError as error:
-        raise ValueError(f"y must hold names of nodes of the hierarchy. {error}") from None
-    if not nodes.all():
-        raise ValueError(
-            f"y must not hold the root of the hierarchy, {taxonomy.names[0]!r}: every class is below it, so that it "
-            f"says nothing. Leave out the {np.sum(nodes == 0)} examples that have this label."
-        )
-    return nodes
-
-
-def _label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
-    """The weight of each example by its label."""
-    labels, codes = np.unique(nodes, return_inverse=True)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_class_weight("balanced", classes=labels, y=nodes)[codes]
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}."
-        )
-    of_nodes = np.ones(taxonomy.n_nodes)
-    try:
-        listed = taxonomy.index(list(class_weight))
-    except ValueError as error:
-        raise ValueError(f"class_weight must name labels. {error}") from None
-    given = check_sample_weight(
-        list(class_weight.values()), np.empty(len(class_weight)), name="class_weight"
-    )
-    of_nodes[listed] = given
-    return of_nodes[nodes]
-
-
-def _names(taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
-    """Names of nodes; not objects if a root of another type is the only reason for that."""
-    names = taxonomy.names[nodes]
-    kinds = {type(name) for name in names.tolist()}
-    return np.array(names.tolist()) if len(kinds) == 1 else names
 
 
 def _gram_is_better(X: Array) -> bool:

@@ -114,6 +114,12 @@ def test_class_weights_are_sample_weights():
         close(model.node_scores(NEW), expected.node_scores(NEW))
 
 
+def test_a_label_can_be_left_out():
+    without = svc(**TIGHT).fit(X[Y != "oak"], Y[Y != "oak"])
+    close(svc(class_weight={"oak": 0}, **TIGHT).fit(X, Y).coef_, without.coef_)
+    close(svc(class_weight={}, **TIGHT).fit(X, Y).coef_, svc(**TIGHT).fit(X, Y).coef_)
+
+
 def test_the_same_with_c():
     close(svc(C=0.2, **TIGHT).fit(X, Y).coef_, svc(C=0.1, **TIGHT).fit(X, Y, np.full(60, 2.0)).coef_)  # fmt: skip
 
