@@ -122,6 +122,7 @@ margins = Orthogonal(tree, labels, orthogonality_weights(tree, 0.7))
 units = margins.units(codes, np.full(len(y), 10.0))
 problem = ContrastProblem(X, contrasts=margins.contrasts, penalty=margins.penalty, **units)
 contrast_ascent(problem, tol=0.1)  # loads compiled code, so that it is not timed
+dual_averaging(ContrastSplit(problem), epsilon=np.inf)
 solutions = {
     "dual averaging": dual_averaging(
         ContrastSplit(problem), epsilon=lambda upper: problem.allowed_gap(upper, 1e-2)
