@@ -23,7 +23,7 @@ losses and an intercept as it comes; ours have an intercept on images, with vari
 
 Scores. 0/1: share of errors; an answer below a true inner node is right. Tree: half the path between answer and truth,
 0 where right, in percent. Micro-F1 is 100 − 0/1, as in the paper. Mean ± standard deviation over the splits. Seconds:
-of the final fit, compiled loops warm. Gap: the largest proven gap of the final fits, relative to the smaller of J and
+median of the final fits, compiled loops warm. Gap: the largest proven gap of the final fits, relative to the smaller of J and
 J(0) − J, which was asked to be at most 0.001; and relative to J alone. The former is the honest one where C is small:
 J then hardly falls.
 
@@ -41,7 +41,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -57,7 +56,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
-from timing import once, verdict
+from sklearn.utils.extmath import row_norms
+from timing import verdict
 
 from gramian import HierarchicalSVC, KernelLogisticRegression
 from gramian.labels import Taxonomy
@@ -67,7 +67,7 @@ GRID = (0.1, 0.3, 1.0, 3.0, 10.0)  # of C for each example, divided by the mean 
 LOGISTIC_GRID = (10.0, 100.0, 1000.0)
 FOLDS = 3
 TOL, FOLD_TOL = 1e-3, 1e-2
-LOGISTIC_TOL = 1e-4
+LOGISTIC_TOL, LOGISTIC_FOLD_TOL = 1e-4, 1e-3
 LEVEL = 0.05
 PEERS = ("hiclass", "LinearSVC", "logistic")
 
@@ -122,7 +122,7 @@ def losses(y: np.ndarray, answers: np.ndarray, tree: Taxonomy) -> tuple[float, f
 def methods(task: Task, X: Any) -> dict[str, Method]:
     """All methods of a task with these training inputs."""
     tree, n = task.tree, X.shape[0]
-    scale = float((X * X).sum()) / n if task.kernel == "linear" else 1.0
+    scale = float(row_norms(X, squared=True).mean()) if task.kernel == "linear" else 1.0
     grid = [C / scale for C in GRID]
     found = {}
     for method in task.methods:
@@ -152,7 +152,7 @@ def methods(task: Task, X: Any) -> dict[str, Method]:
     found["hiclass"] = Method(lambda C, tol: PerParentNode(tree, svm(C)), grid)
     found["LinearSVC"] = Method(lambda C, tol: svm(C), grid)
     found["logistic"] = Method(
-        logistic, [C / scale for C in LOGISTIC_GRID], LOGISTIC_TOL, LOGISTIC_TOL
+        logistic, [C / scale for C in LOGISTIC_GRID], LOGISTIC_TOL, LOGISTIC_FOLD_TOL
     )
     return found
 
@@ -181,7 +181,9 @@ def measure(task: Task, n_splits: int) -> dict[str, Result]:
             if seed == 0:  # compile the loops
                 method.make(C, 1.0).fit(X, y)
             model = method.make(C, method.tol)
-            seconds, _ = once(partial(model.fit, X, y))
+            fit_start = time.perf_counter()
+            model.fit(X, y)
+            seconds = time.perf_counter() - fit_start
             zero_one, tree_loss = losses(y_test, model.predict(X_test), task.tree)
             found = {"0/1": zero_one, "tree": tree_loss, "seconds": seconds, "C": C}
             if isinstance(model, HierarchicalSVC):
@@ -211,7 +213,7 @@ def print_table(task: Task, results: dict[str, Result]) -> None:
     print("| method | C | 0/1 % | tree % | micro-F1 % | fit s | gap | gap / J | paper: 0/1, tree |")
     print("|---" + "|---:" * 8 + "|")
     for name, result in results.items():
-        C = ", ".join(f"{value:.2g}" for value in np.unique(result.array("C")))
+        C = ", ".join(dict.fromkeys(f"{value:.1g}" for value in np.sort(result.array("C"))))
         gaps = [
             f"{result.array(key).max():.1e}" if result.values[key] else "–"
             for key in ("gap", "gap / J")

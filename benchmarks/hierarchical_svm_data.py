@@ -24,7 +24,7 @@ from gramian.labels import Taxonomy
 
 RAREST = 10  # documents that a topic of RCV1 must have
 SHARE_OF_TRAINING = 0.5
-IMAGES = {"linear": 3000, "rbf": 1500}  # training images
+IMAGES = 1000  # for training
 TEST_IMAGES = 3000
 QUICK = 4  # --quick divides the sizes by this
 
@@ -176,11 +176,7 @@ def images(kernel: Any, name: str) -> Callable[[str | None, bool], Task]:
     def load(folder: str | None, quick: bool) -> Task:
         X, y, X_test, y_test, paths = taxonomy.images(folder)
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
-        linear = kernel == "linear"
-        n, m = (
-            size // (QUICK if quick else 1)
-            for size in (IMAGES["linear" if linear else "rbf"], TEST_IMAGES)
-        )
+        n, m = (size // (QUICK if quick else 1) for size in (IMAGES, TEST_IMAGES))
 
         def split(seed: int) -> Split:
             rows = np.random.default_rng(seed).permutation(len(y))[: n + m]
@@ -190,7 +186,7 @@ def images(kernel: Any, name: str) -> Callable[[str | None, bool], Task]:
             return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
 
         note = f"{n} training and {m} test images at random of {len(y)}, standardised by the former"
-        chosen = METHODS if linear else ("orthogonal", "flat")
+        chosen = METHODS if kernel == "linear" else ("orthogonal", "flat")
         return Task(name, taxonomy.tree_of(paths), split, note, chosen, kernel, 1.0)
 
     return load
