@@ -23,9 +23,9 @@ losses and an intercept as it comes; ours have an intercept on images, with vari
 
 Scores. 0/1: share of errors; an answer below a true inner node is right. Tree: half the path between answer and truth,
 0 where right, in percent. Micro-F1 is 100 − 0/1, as in the paper. Mean ± standard deviation over the splits. Seconds:
-median of the final fits, compiled loops warm. Gap: the largest proven gap of the final fits, relative to the smaller of J and
-J(0) − J, which was asked to be at most 0.001; and relative to J alone. The former is the honest one where C is small:
-J then hardly falls.
+median of the final fits, compiled loops warm. Gap: the largest proven gap of the final fits, relative to the smaller
+of J and J(0) − J, which was asked to be at most 0.001; and relative to J alone. The former is the honest one where C is
+small: J then hardly falls.
 
 Orders are compared by Kendall's tau between mean losses, and pair by pair: a pair is swapped if the paper has it the
 other way round by more than the larger of its standard deviations. Differences of ours are significant if the t-test
