@@ -95,14 +95,15 @@ def contrast_ascent(
     state = kind(problem, check_random_state(random_state))
     best = state.snapshot()
     while True:
-        upper = recorder.upper
         objective, lower, gaps = state.values()
         near = objective - lower <= 2 * problem.allowed_gap(objective, tol)
         if near and not state.fresh and tol < state.drift:
             state.refresh()
             recorder.n_products += 1
+            if not state.exact:
+                recorder.forget()
             objective, lower, gaps = state.values()
-        if objective < upper:
+        if objective < recorder.upper:
             best = state.snapshot()
         status = recorder.record(lambda: state.coefficients(*state.snapshot()), objective, lower)
         if status is not None:
@@ -116,6 +117,7 @@ class _State:
     """Coefficients β, signs σ, S and G, with coupled outputs side by side."""
 
     drift: float  # tolerances below this are certified with sums computed anew
+    exact = True  # whether sums before were in float64, too
 
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         self.problem = problem
@@ -128,27 +130,28 @@ class _State:
         self.high = ends[part[self.order]]
         self.low = self.high - np.bincount(part)[part[self.order]]
         own, rival = self.place[contrasts.own], self.place[contrasts.rival]
-        self.table = (contrasts.start, own, rival, contrasts.scale)
-        self.spans = np.zeros((contrasts.n_labels, 2), dtype=np.int64)
+        spans = np.zeros((contrasts.n_labels, 2), dtype=np.int64)
         for label in range(contrasts.n_labels):
             used = np.arange(*contrasts.start[label : label + 2])
             if used.size:
                 outputs = np.concatenate([own[used], rival[used]])
-                self.spans[label] = self.low[outputs].min(), self.high[outputs].max()
+                spans[label] = self.low[outputs].min(), self.high[outputs].max()
+        self.table = (contrasts.start, own, rival, contrasts.scale, spans)
         counts = np.diff(contrasts.start)[problem.labels]
-        self.first_beta = np.concatenate([[0], np.cumsum(counts)])
-        self.beta = np.zeros(self.first_beta[-1])
+        begin = np.concatenate([[0], np.cumsum(counts)])
+        assert problem.examples is not None
+        self.units = (problem.examples, problem.labels, problem.caps, begin)
+        self.beta = np.zeros(begin[-1])
         self.signs, S = penalty.start()
         self.S = S[np.ix_(self.order, self.order)]
         self.G = np.zeros_like(self.S)
         self.fresh = True
         self.touched = 0.0
 
-    def units(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Example, label and cap of each unit."""
-        problem = self.problem
-        assert problem.examples is not None
-        return problem.examples, problem.labels, problem.caps
+    @property
+    def coupling(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """S, and the range of outputs that each is coupled to."""
+        return self.S, self.low, self.high
 
     def improve_signs(self) -> None:
         """Better signs, and S for them."""
@@ -177,9 +180,8 @@ class _State:
 
     def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
         """A, with outputs in the order of this state."""
-        examples, labels, _ = self.units()
         A = np.zeros(self.problem.shape)
-        loops.coefficients(examples, labels, self.table, self.first_beta, beta, A)
+        loops.coefficients(self.units, self.table, beta, A)
         return A
 
     def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
@@ -237,13 +239,11 @@ class _FeatureState(_State):
         self.P = np.zeros((n_features, problem.shape[1]))
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
-        examples, labels, caps = self.units()
         self.sum_up()
         loops.scan(
-            self.X, np.arange(labels.size), examples, labels, caps, self.table, self.spans, self.first_beta,
-            self.beta, self.P, self.S, self.low, self.high, losses, gaps, chunks,
-        )  # fmt: skip
-        self.touched += self.nonzeros * labels.size * len(self.low)
+            self.X, self.units, self.table, self.coupling, self.beta, self.P, losses, gaps, chunks
+        )
+        self.touched += self.nonzeros * losses.size * len(self.low)
 
     def sum_up(self) -> None:
         """G = PᵀP without the rounding errors of updates, where outputs are coupled."""
@@ -253,13 +253,11 @@ class _FeatureState(_State):
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
-        examples, labels, caps = self.units()
         orders = [self.random.permutation(units) for _ in range(passes)]
         for part in [part for order in orders for part in np.array_split(order, PARTS)]:
             for some in np.array_split(part, 1 + part.size // LONGEST):
                 columns = loops.visit(
-                    self.X, self.squares, some, examples, labels, caps, self.table, self.spans, self.first_beta,
-                    self.beta, self.P, self.S, self.G, self.low, self.high, STEPS,
+                    self.X, self.squares, some, self.units, self.table, self.coupling, self.beta, self.P, self.G, STEPS
                 )  # fmt: skip
                 self.touched += self.nonzeros * (some.size * len(self.low) + columns)
             self.improve_signs()
@@ -277,25 +275,23 @@ class _GramState(_State):
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         super().__init__(problem, random)
         self.Q = np.zeros(problem.shape)
-        examples, _, _ = self.units()
+        self.exact = problem.inputs.dtype == np.float64
+        examples = self.units[0]
         self.by_example = np.argsort(examples, kind="stable")
         self.first_unit = np.searchsorted(
             examples[self.by_example], np.arange(problem.shape[0] + 1)
         )
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
-        examples, labels, caps = self.units()
         loops.scan_scores(
-            self.Q, examples, labels, caps, self.table, self.spans, self.first_beta, self.beta, self.S, self.low,
-            self.high, losses, gaps, chunks,
-        )  # fmt: skip
+            self.Q, self.units, self.table, self.coupling, self.beta, losses, gaps, chunks
+        )
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
-        examples, labels, caps = self.units()
-        visited = np.zeros(labels.size, dtype=bool)
+        visited = np.zeros(self.problem.labels.size, dtype=bool)
         visited[units] = True
-        points = self.random.permutation(np.unique(examples[units]))
+        points = self.random.permutation(np.unique(self.units[0][units]))
         for block in np.array_split(points, max(1, points.size // BLOCK)):
             found = [self.by_example[self.first_unit[x] : self.first_unit[x + 1]] for x in block]
             local = np.repeat(np.arange(block.size), [part.size for part in found])
@@ -305,8 +301,8 @@ class _GramState(_State):
             K = rows[:, block].astype(np.float64)
             A = np.zeros((block.size, len(self.low)))
             loops.visit_block(
-                K, local, some, labels, caps, self.table, self.spans, self.first_beta, self.beta,
-                np.take(self.Q, block, axis=0), A, self.S, self.G, self.low, self.high, STEPS, passes,
+                K, local, some, self.units, self.table, self.coupling, self.beta, np.take(self.Q, block, axis=0), A,
+                self.G, STEPS, passes,
             )  # fmt: skip
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
             self.touched += float(rows.size) * len(self.low)

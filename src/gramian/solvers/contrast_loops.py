@@ -1,7 +1,13 @@
 """Compiled loops of `contrast_ascent`: pairwise steps on the coefficients of one example.
 
-Outputs are numbered so that those coupled by the penalty are ranges ``low[i]`` to ``high[i] - 1``; S and G are zero, or
-not needed, elsewhere. Features are a dense array or a triple (indptr, indices, data) with unsigned indices.
+What loops share goes by three tuples:
+
+- ``coupling = (S, low, high)``: outputs are numbered so that those the penalty couples to i are ``low[i]`` to
+  ``high[i] - 1``; S and G are zero, or not needed, elsewhere;
+- ``table = (start, own, rival, scale, spans)``: the contrasts of each label, and the range of outputs they need;
+- ``units = (examples, labels, caps, first)``: example, label and cap of each loss, and where its coefficients begin.
+
+Features are a dense array or a triple (indptr, indices, data) with unsigned indices.
 """
 
 from __future__ import annotations
@@ -71,8 +77,9 @@ def _add_example(X, i, factor, P, column):
 
 
 @numba.njit(cache=True)
-def mixed(S, low, high, first, last, q, f):
+def mixed(coupling, first, last, q, f):
     """f = S q for the outputs first to last − 1."""
+    S, low, high = coupling
     for i in range(first, last):
         if high[i] == low[i] + 1:
             f[i] = S[i, i] * q[i]
@@ -84,27 +91,30 @@ def mixed(S, low, high, first, last, q, f):
 
 
 @numba.njit(cache=True)
-def _raise(S, low, high, output, amount, f, change):
+def _raise(coupling, output, amount, f, change):
     """Let the coefficient of an output grow by ``amount`` / |x|²: note it in ``change``, follow it with f = S q."""
+    S, low, high = coupling
     change[output] += amount
     for j in range(low[output], high[output]):
         f[j] += amount * S[output, j]
 
 
 @numba.njit(cache=True)
-def _moved(S, i, j, k, l):
+def _curvature(S, i, j, k, l):
     """(e_i − e_j)ᵀ S (e_k − e_l)."""
     return S[i, k] - S[i, l] - S[j, k] + S[j, l]
 
 
 @numba.njit(cache=True)
-def ascend(S, low, high, f, square, own, rival, scale, beta, cap, change, steps):
+def ascend(coupling, contrasts, f, square, beta, cap, change, steps):
     """Pairwise steps on the coefficients of one example, in place.
 
-    Each moves weight from the contrast that costs least, of those that have some, to the one that costs most; not to be
-    used is a contrast without cost. ``f`` are the scores, ``square`` is |x|², ``change`` collects by how much the
-    coefficients of outputs grow, times |x|². Return whether anything changed.
+    Each moves weight from the contrast that costs least, of those that have some, to the one that costs most; weight
+    that is not used counts as a contrast without cost. ``f`` are the scores, ``square`` is |x|², ``change`` collects by
+    how much the coefficients of outputs grow, times |x|². Return whether anything changed.
     """
+    S = coupling[0]
+    own, rival, scale = contrasts
     total = beta.sum()
     changed = False
     for _ in range(steps):
@@ -123,12 +133,12 @@ def ascend(S, low, high, f, square, own, rival, scale, beta, cap, change, steps)
         curvature = 0.0
         if best >= 0:
             i, j = own[best], rival[best]
-            curvature += scale[best] ** 2 * _moved(S, i, j, i, j)
+            curvature += scale[best] ** 2 * _curvature(S, i, j, i, j)
         if worst >= 0:
             k, l = own[worst], rival[worst]
-            curvature += scale[worst] ** 2 * _moved(S, k, l, k, l)
+            curvature += scale[worst] ** 2 * _curvature(S, k, l, k, l)
             if best >= 0:
-                curvature -= 2.0 * scale[best] * scale[worst] * _moved(S, i, j, k, l)
+                curvature -= 2.0 * scale[best] * scale[worst] * _curvature(S, i, j, k, l)
         step = cap - total if worst < 0 else beta[worst]
         if square * curvature * step > most - least:
             step = (most - least) / (square * curvature)
@@ -141,151 +151,96 @@ def ascend(S, low, high, f, square, own, rival, scale, beta, cap, change, steps)
             beta[best] += step
             total += step
             amount = square * step * scale[best]
-            _raise(S, low, high, own[best], amount, f, change)
-            _raise(S, low, high, rival[best], -amount, f, change)
+            _raise(coupling, own[best], amount, f, change)
+            _raise(coupling, rival[best], -amount, f, change)
         if worst >= 0:
             total -= step
             amount = square * step * scale[worst]
-            _raise(S, low, high, own[worst], -amount, f, change)
-            _raise(S, low, high, rival[worst], amount, f, change)
+            _raise(coupling, own[worst], -amount, f, change)
+            _raise(coupling, rival[worst], amount, f, change)
     return changed
 
 
 @numba.njit(cache=True)
-def _follow(G, low, high, output, amount, square, q):
-    """G and q after the coefficient of an output has grown by ``amount`` for an example with scores q and |x|²."""
+def _contrasts_of(table, label):
+    """Own output, rival and scale of each contrast of a label."""
+    start, own, rival, scale, _ = table
+    a, b = start[label], start[label + 1]
+    return own[a:b], rival[a:b], scale[a:b]
+
+
+@numba.njit(cache=True)
+def _follow(coupling, G, output, amount, square, q):
+    """G after the coefficient of an output has grown by ``amount``, for an example with scores q before and |x|²."""
+    _, low, high = coupling
     for j in range(low[output], high[output]):
         G[output, j] += amount * q[j]
         G[j, output] += amount * q[j]
     G[output, output] += amount * amount * square
-    q[output] += amount * square
 
 
 @numba.njit(cache=True)
-def visit(
-    X,
-    squares,
-    units,
-    examples,
-    labels,
-    caps,
-    table,
-    spans,
-    first_beta,
-    beta,
-    P,
-    S,
-    G,
-    low,
-    high,
-    steps,
-):
+def visit(X, squares, order, units, table, coupling, beta, P, G, steps):
     """Visit units one after the other: scores from P, steps, P and G brought up to date. Return columns changed."""
-    start, own, rival, scale = table
-    m = len(low)
+    examples, labels, caps, begin = units
+    m = P.shape[1]
     q, f, change = np.empty(m), np.empty(m), np.zeros(m)
     touched = 0
-    for k in units:
+    for k in order:
         x, label = examples[k], labels[k]
-        first, last = spans[label]
-        square = squares[x]
-        if caps[k] == 0 or square == 0 or first == last:
+        first, last = table[4][label]
+        if caps[k] == 0 or first == last:
             continue
+        square = squares[x]
         outputs_of(X, x, P, first, last, q)
-        mixed(S, low, high, first, last, q, f)
-        some = slice(start[label], start[label + 1])
-        coefficients = beta[first_beta[k] : first_beta[k + 1]]
-        if ascend(
-            S,
-            low,
-            high,
-            f,
-            square,
-            own[some],
-            rival[some],
-            scale[some],
-            coefficients,
-            caps[k],
-            change,
-            steps,
-        ):
+        mixed(coupling, first, last, q, f)
+        coefficients = beta[begin[k] : begin[k + 1]]
+        contrasts = _contrasts_of(table, label)
+        if ascend(coupling, contrasts, f, square, coefficients, caps[k], change, steps):
             for output in range(first, last):
                 if change[output] != 0:
                     amount = change[output] / square
                     change[output] = 0.0
-                    _follow(G, low, high, output, amount, square, q)
+                    _follow(coupling, G, output, amount, square, q)
+                    q[output] += amount * square
                     add_example(X, x, amount, P, output)
                     touched += 1
     return touched
 
 
 @numba.njit(cache=True)
-def visit_block(
-    K,
-    local,
-    units,
-    labels,
-    caps,
-    table,
-    spans,
-    first_beta,
-    beta,
-    Q,
-    A,
-    S,
-    G,
-    low,
-    high,
-    steps,
-    passes,
-):
+def visit_block(K, local, order, units, table, coupling, beta, Q, A, G, steps, passes):
     """Visit units whose examples are a block with Gram matrix K and scores Q, several times over.
 
     ``local`` is the place of each unit's example in the block, A (block, m) collects changes of its coefficients.
     """
-    start, own, rival, scale = table
-    m = len(low)
-    f, change = np.empty(m), np.zeros(m)
+    _, labels, caps, begin = units
+    f, change = np.empty(Q.shape[1]), np.zeros(Q.shape[1])
     for _ in range(passes):
-        for unit in range(units.size):
-            k, x = units[unit], local[unit]
+        for place in range(order.size):
+            k, x = order[place], local[place]
             label, square = labels[k], K[x, x]
-            first, last = spans[label]
-            if caps[k] == 0 or square <= 0 or first == last:
+            first, last = table[4][label]
+            if caps[k] == 0 or first == last:
                 continue
-            mixed(S, low, high, first, last, Q[x], f)
-            some = slice(start[label], start[label + 1])
-            coefficients = beta[first_beta[k] : first_beta[k + 1]]
-            if ascend(
-                S,
-                low,
-                high,
-                f,
-                square,
-                own[some],
-                rival[some],
-                scale[some],
-                coefficients,
-                caps[k],
-                change,
-                steps,
-            ):
+            mixed(coupling, first, last, Q[x], f)
+            coefficients = beta[begin[k] : begin[k + 1]]
+            contrasts = _contrasts_of(table, label)
+            if ascend(coupling, contrasts, f, square, coefficients, caps[k], change, steps):
                 for output in range(first, last):
                     if change[output] != 0:
                         amount = change[output] / square
                         change[output] = 0.0
-                        for j in range(low[output], high[output]):
-                            G[output, j] += amount * Q[x, j]
-                            G[j, output] += amount * Q[x, j]
-                        G[output, output] += amount * amount * square
+                        _follow(coupling, G, output, amount, square, Q[x])
                         A[x, output] += amount
                         for other in range(len(K)):
                             Q[other, output] += amount * K[other, x]
 
 
 @numba.njit(cache=True)
-def _gap_of(f, own, rival, scale, beta, cap):
+def _gap_of(contrasts, f, beta, cap):
     """Loss c ℓ of one unit and its part of the gap."""
+    own, rival, scale = contrasts
     largest, paid = 0.0, 0.0
     for a in range(own.size):
         cost = scale[a] * (1.0 - f[own[a]] + f[rival[a]])
@@ -295,76 +250,39 @@ def _gap_of(f, own, rival, scale, beta, cap):
 
 
 @numba.njit(cache=True, parallel=True)
-def scan(
-    X,
-    units,
-    examples,
-    labels,
-    caps,
-    table,
-    spans,
-    first_beta,
-    beta,
-    P,
-    S,
-    low,
-    high,
-    losses,
-    gaps,
-    chunks,
-):
-    """Losses and gaps of units, from features."""
-    start, own, rival, scale = table
-    m = len(low)
+def scan(X, units, table, coupling, beta, P, losses, gaps, chunks):
+    """Losses and gaps of all units, from features."""
+    examples, labels, caps, begin = units
     for chunk in numba.prange(chunks):
-        q, f = np.empty(m), np.empty(m)
-        for unit in range(chunk * units.size // chunks, (chunk + 1) * units.size // chunks):
-            k = units[unit]
-            label = labels[k]
-            first, last = spans[label]
+        q, f = np.empty(P.shape[1]), np.empty(P.shape[1])
+        for k in range(chunk * labels.size // chunks, (chunk + 1) * labels.size // chunks):
+            first, last = table[4][labels[k]]
             outputs_of(X, examples[k], P, first, last, q)
-            mixed(S, low, high, first, last, q, f)
-            some = slice(start[label], start[label + 1])
-            losses[k], gaps[k] = _gap_of(
-                f,
-                own[some],
-                rival[some],
-                scale[some],
-                beta[first_beta[k] : first_beta[k + 1]],
-                caps[k],
-            )
+            mixed(coupling, first, last, q, f)
+            contrasts = _contrasts_of(table, labels[k])
+            losses[k], gaps[k] = _gap_of(contrasts, f, beta[begin[k] : begin[k + 1]], caps[k])
 
 
 @numba.njit(cache=True, parallel=True)
-def scan_scores(
-    Q, examples, labels, caps, table, spans, first_beta, beta, S, low, high, losses, gaps, chunks
-):
+def scan_scores(Q, units, table, coupling, beta, losses, gaps, chunks):
     """Losses and gaps of all units, from scores Q (n, m)."""
-    start, own, rival, scale = table
-    m = len(low)
+    examples, labels, caps, begin = units
     for chunk in numba.prange(chunks):
-        f = np.empty(m)
+        f = np.empty(Q.shape[1])
         for k in range(chunk * labels.size // chunks, (chunk + 1) * labels.size // chunks):
-            label = labels[k]
-            first, last = spans[label]
-            mixed(S, low, high, first, last, Q[examples[k]], f)
-            some = slice(start[label], start[label + 1])
-            losses[k], gaps[k] = _gap_of(
-                f,
-                own[some],
-                rival[some],
-                scale[some],
-                beta[first_beta[k] : first_beta[k + 1]],
-                caps[k],
-            )
+            first, last = table[4][labels[k]]
+            mixed(coupling, first, last, Q[examples[k]], f)
+            contrasts = _contrasts_of(table, labels[k])
+            losses[k], gaps[k] = _gap_of(contrasts, f, beta[begin[k] : begin[k + 1]], caps[k])
 
 
 @numba.njit(cache=True)
-def coefficients(examples, labels, table, first_beta, beta, A):
+def coefficients(units, table, beta, A):
     """Add ±β ρ of all units to the coefficients A (n, m) of their examples."""
-    start, own, rival, scale = table
+    examples, labels, _, begin = units
     for k in range(labels.size):
-        for a in range(start[labels[k]], start[labels[k] + 1]):
-            weight = beta[first_beta[k] + a - start[labels[k]]] * scale[a]
+        own, rival, scale = _contrasts_of(table, labels[k])
+        for a in range(own.size):
+            weight = beta[begin[k] + a] * scale[a]
             A[examples[k], own[a]] += weight
             A[examples[k], rival[a]] -= weight

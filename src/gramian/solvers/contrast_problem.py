@@ -177,6 +177,10 @@ class ContrastRecorder(Recorder):
         allowed = self.contrast_problem.allowed_gap(result.objective, self.tol)
         return f"a duality gap of {result.gap:.2e}, above the {allowed:.2e} that tol={self.tol:.2e} allows"
 
+    def forget(self) -> None:
+        """Drop the bounds so far: those to come have no drift of rounding errors."""
+        self.upper, self.lower = np.inf, -np.inf
+
     def record(
         self, coefficients: Any, objective: float, lower: float, *, moved: bool = True
     ) -> str | None:
