@@ -76,7 +76,7 @@ def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
 
 
 def comparison_matrix(K: np.ndarray) -> np.ndarray:
-    """Return K̄: |K_ii| on the diagonal, −|K_ij| elsewhere."""
+    """Return K̄: ``|K_ii|`` on the diagonal, ``−|K_ij|`` elsewhere."""
     return 2.0 * np.diag(np.abs(np.diag(K))) - np.abs(K)
 
 
@@ -134,7 +134,7 @@ class QuadraticPenalty:
 
 
 class OrthogonalPenalty:
-    """Ω(W) = ½ Σ K_ij |w_iᵀ w_j|.
+    """``Ω(W) = ½ Σ K_ij |w_iᵀ w_j|``.
 
     Parameters
     ----------
