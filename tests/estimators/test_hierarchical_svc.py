@@ -355,7 +355,7 @@ def test_repairs_on_the_border():
     """There the smallest eigenvalue is zero, give or take rounding."""
     K = orthogonality_weights(TREE, largest_alpha(orthogonality_weights(TREE)))
     fitting, more = proposals(1.0, K)
-    assert 0.98 <= fitting < 1
+    assert 0.98 <= fitting <= 0.99  # not 0.999, which is nearly singular
     assert 0 < more < 0.02
     HierarchicalSVC(NESTED, alpha=fitting, K=K).fit(X, Y)
     HierarchicalSVC(NESTED, K=K + more * np.eye(10)).fit(X, Y)
