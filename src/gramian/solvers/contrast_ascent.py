@@ -20,6 +20,11 @@ Deviations
     Zhou, Xiao & Wu (2011) use dual averaging (`dual_averaging`), whose lower bound comes from averaged subgradients.
     The dual in (β, σ) bounds the same optimum from below and is maximised directly. Keerthi et al. (2008) visit
     examples in the same way for flat classes (S = I), and solve for all coefficients of an example at once.
+
+Measured
+    CCAT tree of RCV1 (5660 documents, 32 nodes, C = 1): 4 sweeps to a gap of 1 %, 7 to 0.1 %, some 50 to 1e-5. Anderson
+    extrapolation of the coefficients every five sweeps saved a sixth to a third of the sweeps to 1e-5, up to half on
+    problems of 30 examples, and none to 1e-3: not kept.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["contrast_ascent"]
 
+MAX_ITER = 10_000  # sweeps; small problems with few features and large caps take thousands, of a millisecond each
 STEPS = 10  # between contrasts, at most, in one visit
 PARTS = 4  # of a sweep, with better signs after each
 LONGEST = 5000  # visits in one compiled call: interruptions get through
@@ -64,7 +70,7 @@ def contrast_ascent(
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the smaller of J and J(0) − J.
     max_iter : int, default=None
-        Sweeps; None is 1000.
+        Sweeps; None is 10000.
     callback : callable, default=None
         Called after each sweep; returns True to stop.
     random_state : int or RandomState, default=0
@@ -90,7 +96,7 @@ def contrast_ascent(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    recorder = ContrastRecorder(problem, tol, 1000 if max_iter is None else max_iter, callback)
+    recorder = ContrastRecorder(problem, tol, MAX_ITER if max_iter is None else max_iter, callback)
     kind = _GramState if hasattr(problem.inputs, "rows") else _FeatureState
     state = kind(problem, check_random_state(random_state))
     best = state.snapshot()
