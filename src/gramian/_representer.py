@@ -21,7 +21,7 @@ from gramian.operators import GramRows, cross_operator
 from gramian.operators.linear import linear_variance
 from gramian.operators.tiles import TILE_BYTES
 
-__all__ = ["PARTS", "RepresenterModel", "check_size", "features", "squares"]
+__all__ = ["PARTS", "RepresenterModel", "check_size", "features"]
 
 # What a fit may or may not set, by its kernel; of an earlier fit it must not stay.
 PARTS = ("coef_", "support_", "dual_coef_", "X_fit_")
@@ -99,15 +99,6 @@ def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
     if sp.issparse(X):
         return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
     return np.hstack([X, constant])
-
-
-def squares(inputs: Any) -> np.ndarray:
-    """k(x, x) of each example."""
-    if isinstance(inputs, GramRows):
-        return inputs.diagonal()
-    if sp.issparse(inputs):
-        return np.asarray(inputs.multiply(inputs).sum(axis=1), dtype=np.float64).reshape(-1)
-    return np.einsum("ij,ij->i", inputs, inputs, dtype=np.float64)
 
 
 def check_size(inputs: Any) -> None:

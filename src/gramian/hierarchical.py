@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._arrays import Array
 from gramian._calibration import fit_temperatures
 from gramian._inputs import all_or_nothing
-from gramian._representer import PARTS, RepresenterModel, check_size, features, squares
+from gramian._representer import PARTS, RepresenterModel, check_size, features
 from gramian._tree_decisions import TreeDecisions
 from gramian._tree_labels import label_weights, node_names, read_labels
 from gramian._tree_paths import (
@@ -287,7 +287,6 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             else GramRows(kernel, X, self.intercept_variance)
         )
         check_size(inputs)
-        caps[squares(inputs) == 0] = 0  # the loss of an empty example is what it is
         problem = ContrastProblem(
             inputs,
             contrasts=margins.contrasts,
