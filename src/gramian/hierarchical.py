@@ -117,7 +117,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective, and times what it has fallen from W = 0.
     max_iter : int, default=None
-        Most sweeps over the examples; None is 1000.
+        Most sweeps over the examples; None is 10000.
     random_state : int or RandomState, default=None
         Order in which examples are visited. None is always the same order.
 
