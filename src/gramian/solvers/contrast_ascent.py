@@ -37,7 +37,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from gramian._threads import exclusive
+from gramian._threads import exclusive, single_threaded_blas
 from gramian.solvers import contrast_loops as loops
 from gramian.solvers.contrast_problem import ContrastProblem, ContrastRecorder
 from gramian.solvers.solution import Callback, Solution
@@ -196,8 +196,8 @@ class _State:
 
     def coefficients(self, beta: np.ndarray, S: np.ndarray) -> np.ndarray:
         """c = A S, with outputs in the order of the problem."""
-        c = self.dual_coefficients(beta) @ S
-        return np.ascontiguousarray(c[:, self.place])
+        with single_threaded_blas():
+            return np.take(self.dual_coefficients(beta) @ S, self.place, axis=1)
 
     def work(self) -> float:
         """Multiply-adds since the last call."""
@@ -253,9 +253,10 @@ class _FeatureState(_State):
 
     def sum_up(self) -> None:
         """G = PᵀP without the rounding errors of updates, where outputs are coupled."""
-        for first in np.unique(self.low):
-            block = slice(first, self.high[first])
-            self.G[block, block] = self.P[:, block].T @ self.P[:, block]
+        with single_threaded_blas():  # its threads would spin beside those of the scan
+            for first in np.unique(self.low):
+                block = slice(first, self.high[first])
+                self.G[block, block] = self.P[:, block].T @ self.P[:, block]
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
