@@ -75,7 +75,7 @@ class MarginProblem:
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (n, L) of the coefficients."""
-        return self.signs.shape  # pyright: ignore[reportReturnType]
+        return self.signs.shape
 
     def label_variances(self) -> np.ndarray:
         """The diagonal of R."""
