@@ -7,6 +7,8 @@ constant feature.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from gramian.kernels import Kernel
 from gramian.operators import GramRows, cross_operator
 from gramian.operators.linear import linear_variance
 from gramian.operators.tiles import TILE_BYTES
+from gramian.solvers import Progress, Solution
 
 __all__ = ["PARTS", "RepresenterModel", "check_size", "features"]
 
@@ -35,6 +38,9 @@ class RepresenterModel(KernelInputs):
     dual_coef_: np.ndarray
     support_: np.ndarray
     intercept_: np.ndarray
+    solution_: Solution
+
+    _optional: tuple[str, ...] = ()  # more that a fit may or may not set
 
     intercept_variance: float
     random_state: Any
@@ -52,6 +58,89 @@ class RepresenterModel(KernelInputs):
         if self.random_state is None:
             return 0
         return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _solve(
+        self,
+        problem: Any,
+        fitted: dict[str, Any],
+        X: Array,
+        y: Array,
+        solve: Callable[..., Solution],
+        *,
+        start: np.ndarray | None = None,
+        mix: np.ndarray | None = None,
+        folds: tuple[np.ndarray, np.ndarray] | None = None,
+        calibrate: Callable[[np.ndarray, np.ndarray], dict[str, Any]] | None = None,
+        keep: bool = False,
+    ) -> None:
+        """Solve, calibrate on the folds if there are any, and store the fitted model.
+
+        Parameters
+        ----------
+        problem : MarginProblem or ContrastProblem
+        fitted : dict
+            Attributes that are known already.
+        X, y : arrays
+            For callbacks, and for what is kept of X.
+        solve : callable
+            Gets a problem, coefficients to start from or None, and a callback or None.
+        start : array, default=None
+        mix : array, default=None
+            See `_parts`.
+        folds : tuple of two masks of shape (n, n_folds), default=None
+            Rows for training, and rows held out.
+        calibrate : callable, default=None
+            Gets numbers of held-out rows and their scores, and returns further attributes.
+        keep : bool, default=False
+            Whether the solution keeps its coefficients.
+        """
+        root = self._init_callback_context(max_subtasks=None if folds is None else 2)
+        root.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        context = root
+        if folds is not None:
+            context = root.subcontext(task_name="fit", max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        kernel = fitted["kernel_"]
+
+        def report(progress: Progress) -> bool:
+            task = context.subcontext(task_name="iteration")
+            stop = task.call_on_fit_task_end(
+                estimator=self,
+                X=X,
+                y=y,
+                reconstruction_attributes=lambda: (
+                    fitted | self._parts(progress.coefficients, X, kernel, mix)
+                ),
+            )
+            return bool(stop)
+
+        # some solvers make coefficients for callbacks only, at a cost
+        watched = bool(getattr(self, "_skl_callbacks", ()))
+        solution = solve(problem, start, report if watched else None)
+        A = solution.coefficients
+        fitted = fitted | self._parts(A, X, kernel, mix)
+        if folds is not None:
+            assert calibrate is not None
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+            context = root.subcontext(task_name="calibration", max_subtasks=folds[0].shape[1])
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            values, rows = [], []
+            for training, held_out in zip(*(masks.T for masks in folds), strict=True):
+                fold = problem.restricted(training)
+                scores = fold.latent(solve(fold, A * training[:, None], None).coefficients)
+                rows.append(np.flatnonzero(held_out))
+                values.append(scores[rows[-1]])
+                task = context.subcontext(task_name="fold")
+                task.call_on_fit_task_end(estimator=self, X=X, y=y)
+            fitted |= calibrate(np.concatenate(rows), np.concatenate(values))
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        for name in (*PARTS, *self._optional):
+            self.__dict__.pop(name, None)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.solution_ = replace(solution, coefficients=A if keep else None, latent=None)
+        self.n_iter_ = max(1, solution.n_iter)
+        root.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _parts(
         self, A: np.ndarray, X: Array, kernel: Kernel, mix: np.ndarray | None = None

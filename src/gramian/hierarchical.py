@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._arrays import Array
 from gramian._calibration import fit_temperatures
 from gramian._inputs import all_or_nothing
-from gramian._representer import PARTS, RepresenterModel, check_size, features
+from gramian._representer import RepresenterModel, check_size, features
 from gramian._tree_decisions import TreeDecisions
 from gramian._tree_labels import label_weights, node_names, read_labels
 from gramian._tree_paths import (
@@ -44,7 +42,7 @@ from gramian.metrics import tree_zero_one_loss
 from gramian.operators import GramRows
 from gramian.operators.linear import linear_variance
 from gramian.selection import fold_masks
-from gramian.solvers import ContrastProblem, Progress, Solution, contrast_ascent
+from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
 __all__ = ["HierarchicalSVC"]
 
@@ -179,6 +177,8 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
     solution_: Solution
     _recursive: bool
 
+    _optional = ("K_", "alpha_", "temperatures_")
+
     def __init__(
         self,
         hierarchy: Any = None,
@@ -293,80 +293,23 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             penalty=margins.penalty,
             **margins.units(codes, caps),
         )
-        self._solve(problem, fitted, X, y, nodes, folds, weights)
 
-    def _solve(
-        self,
-        problem: ContrastProblem,
-        fitted: dict[str, Any],
-        X: Array,
-        y: Array,
-        nodes: np.ndarray,
-        folds: tuple[np.ndarray, np.ndarray] | None,
-        weights: np.ndarray | None,
-    ) -> None:
-        """Solve, calibrate on the folds if there are any, and store the fitted model."""
-        root = self._init_callback_context(max_subtasks=None if folds is None else 2)
-        root.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        context = root
-        if folds is not None:
-            context = root.subcontext(task_name="fit", max_subtasks=None)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        kernel = fitted["kernel_"]
-
-        def report(progress: Progress) -> bool:
-            task = context.subcontext(task_name="iteration")
-            stop = task.call_on_fit_task_end(
-                estimator=self,
-                X=X,
-                y=y,
-                reconstruction_attributes=lambda: (
-                    fitted | self._parts(progress.coefficients, X, kernel)
-                ),
+        def solve(problem: ContrastProblem, start: Any, callback: Any) -> Solution:
+            # contrast_ascent starts from zero: a start would have to be one for each contrast
+            return contrast_ascent(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=callback,
+                random_state=self._seed(),
             )
-            return bool(stop)
 
-        solve = self._solver()
-        # coefficients of each sweep are made for callbacks only, at the cost of n m² operations
-        watched = bool(getattr(self, "_skl_callbacks", ()))
-        solution = solve(problem, callback=report if watched else None)
-        fitted |= self._parts(solution.coefficients, X, kernel)
-        if folds is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-            context = root.subcontext(task_name="calibration", max_subtasks=folds[0].shape[1])
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            values, rows = [], []
-            for training, held_out in zip(*(masks.T for masks in folds), strict=True):
-                fold = replace(problem, caps=problem.caps * training[problem.examples])
-                scores = fold.latent(solve(fold).coefficients)
-                rows.append(np.flatnonzero(held_out))
-                values.append(scores[rows[-1]])
-                task = context.subcontext(task_name="fold")
-                task.call_on_fit_task_end(estimator=self, X=X, y=y)
-            every = np.concatenate(rows)
-            of_rows = np.ones(every.size) if weights is None else weights[every]
-            games = rivalries(
-                fitted["taxonomy_"],
-                nodes[every],
-                np.concatenate(values),
-                of_rows,
-                recursive=fitted["_recursive"],
-            )
-            fitted["temperatures_"] = fit_temperatures(games)
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        for name in _OPTIONAL:
-            self.__dict__.pop(name, None)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.solution_ = replace(solution, coefficients=None, latent=None)
-        self.n_iter_ = max(1, solution.n_iter)
-        root.call_on_fit_task_end(estimator=self, X=X, y=y)
+        def calibrate(rows: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+            of_rows = np.ones(rows.size) if weights is None else weights[rows]
+            games = rivalries(taxonomy, nodes[rows], scores, of_rows, recursive=margins.recursive)
+            return {"temperatures_": fit_temperatures(games)}
 
-    def _solver(self) -> Callable[..., Solution]:
-        """The solver with the settings of this estimator."""
-        return partial(
-            contrast_ascent, tol=self.tol, max_iter=self.max_iter, random_state=self._seed()
-        )
+        self._solve(problem, fitted, X, y, solve, folds=folds, calibrate=calibrate)
 
     # --- predict ----------------------------------------------------------------------------
 
@@ -514,10 +457,6 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             return float(super().score(X, y, sample_weight))
         answers = self.predict(X)
         return 1.0 - tree_zero_one_loss(y, answers, self.taxonomy_, sample_weight=sample_weight)
-
-
-# What a fit may or may not set; of an earlier fit it must not stay.
-_OPTIONAL = ("K_", "alpha_", "temperatures_", *PARTS)
 
 
 def _gram_is_better(X: Array) -> bool:

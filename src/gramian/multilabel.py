@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,14 +21,14 @@ from gramian._calibration import fit_sigmoids, sigmoids
 from gramian._inputs import all_or_nothing
 from gramian._label_costs import label_weights, margins
 from gramian._label_signs import LabelSigns, in_kind, label_signs
-from gramian._representer import PARTS, RepresenterModel, check_size, features
+from gramian._representer import RepresenterModel, check_size, features
 from gramian._validation import check_choice, check_flag, check_number, check_sample_weight
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
 from gramian.operators import GramRows
 from gramian.operators.linear import linear_variance
 from gramian.selection import fold_masks
-from gramian.solvers import MarginProblem, Progress, Solution
+from gramian.solvers import MarginProblem, Solution
 
 __all__ = ["M3LClassifier"]
 
@@ -161,6 +160,8 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
     calibration_: np.ndarray
     solution_: Solution
     _kind: str
+
+    _optional = ("label_names_", "calibration_")
 
     def __init__(
         self,
@@ -305,71 +306,30 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         }
         if labels.has_columns and labels.names is not None:
             fitted["label_names_"] = labels.names
-        self._solve(problem, fitted, X, checked, folds, weights)
+        chosen = self._solver(name)
 
-    def _solve(
-        self,
-        problem: MarginProblem,
-        fitted: dict[str, Any],
-        X: Array,
-        y: Array,
-        folds: tuple[np.ndarray, np.ndarray] | None,
-        weights: np.ndarray | None,
-    ) -> None:
-        """Solve, calibrate on the folds if there are any, and store the fitted model."""
-        root = self._init_callback_context(max_subtasks=None if folds is None else 2)
-        root.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        context = root
-        if folds is not None:
-            context = root.subcontext(task_name="fit", max_subtasks=None)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        kernel, R = fitted["kernel_"], fitted["label_correlation_"]
+        def solve(problem: MarginProblem, start: np.ndarray | None, callback: Any) -> Solution:
+            return chosen(problem, start=start, callback=callback)
 
-        def report(progress: Progress) -> bool:
-            task = context.subcontext(task_name="iteration")
-            stop = task.call_on_fit_task_end(
-                estimator=self,
-                X=X,
-                y=y,
-                reconstruction_attributes=lambda: (
-                    fitted | self._parts(progress.coefficients, X, kernel, R)
-                ),
-            )
-            return bool(stop)
+        def calibrate(rows: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+            of_rows, signs = None if weights is None else weights[rows], labels.signs[rows]
+            if labels.kind == "multiclass":  # one sigmoid for all classes keeps their order
+                of_rows = None if of_rows is None else np.repeat(of_rows, signs.shape[1])
+                values, signs = values.reshape(-1, 1), signs.reshape(-1, 1)
+            return {"calibration_": fit_sigmoids(values, signs, of_rows)}
 
-        solve = self._solver(fitted["solver_"])
-        solution = solve(problem, start=self._start(problem), callback=report)
-        A = solution.coefficients
-        fitted |= self._parts(A, X, kernel, R)
-        if folds is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-            context = root.subcontext(task_name="calibration", max_subtasks=folds[0].shape[1])
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            values, rows = [], []
-            for training, held_out in zip(*(masks.T for masks in folds), strict=True):
-                fold = replace(problem, caps=problem.caps * training[:, None])
-                coefficients = solve(fold, start=A * training[:, None]).coefficients
-                rows.append(np.flatnonzero(held_out))
-                values.append(fold.latent(coefficients)[rows[-1]])
-                task = context.subcontext(task_name="fold")
-                task.call_on_fit_task_end(estimator=self, X=X, y=y)
-            every = np.concatenate(rows)
-            of_rows = None if weights is None else weights[every]
-            held_out_values, signs = np.concatenate(values), problem.signs[every]
-            if fitted["_kind"] == "multiclass":  # one sigmoid for all classes keeps their order
-                n_classes = signs.shape[1]
-                held_out_values, signs = held_out_values.reshape(-1, 1), signs.reshape(-1, 1)
-                of_rows = None if of_rows is None else np.repeat(of_rows, n_classes)
-            fitted["calibration_"] = fit_sigmoids(held_out_values, signs, of_rows)
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        for name in _OPTIONAL:
-            self.__dict__.pop(name, None)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        kept = A if self.warm_start else None
-        self.solution_ = replace(solution, coefficients=kept, latent=None)
-        self.n_iter_ = max(1, solution.n_iter)
-        root.call_on_fit_task_end(estimator=self, X=X, y=y)
+        self._solve(
+            problem,
+            fitted,
+            X,
+            checked,
+            solve,
+            start=self._start(problem),
+            mix=R,
+            folds=folds,
+            calibrate=calibrate,
+            keep=self.warm_start,
+        )
 
     def _solver(self, name: str) -> Callable[..., Solution]:
         """The solver with the settings of this estimator."""
@@ -446,10 +406,6 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
             total = P.sum(axis=1, keepdims=True)
             return np.where(total > 0, P / np.where(total > 0, total, 1), 1 / P.shape[1])
         return P
-
-
-# Attributes that a fit may or may not set; those of an earlier fit must not stay.
-_OPTIONAL = ("label_names_", "calibration_", *PARTS)
 
 
 def _gram_is_better(X: Array, correlated: bool) -> bool:

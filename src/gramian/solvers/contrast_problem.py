@@ -98,6 +98,10 @@ class ContrastProblem:
         """Return the gap that a relative tolerance allows."""
         return tol * min(objective, max(self.value_at_zero - objective, 0.0))
 
+    def restricted(self, rows: np.ndarray) -> ContrastProblem:
+        """Return the problem with the losses of some examples only, given by a mask."""
+        return replace(self, caps=self.caps * rows[self.examples])
+
     def latent(self, coefficients: np.ndarray) -> np.ndarray:
         """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
         inputs = self.inputs

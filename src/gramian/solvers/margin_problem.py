@@ -77,6 +77,10 @@ class MarginProblem:
         """Shape (n, L) of the coefficients."""
         return self.signs.shape
 
+    def restricted(self, rows: np.ndarray) -> MarginProblem:
+        """Return the problem with the losses of some examples only, given by a mask."""
+        return replace(self, caps=self.caps * rows[:, None])
+
     def label_variances(self) -> np.ndarray:
         """The diagonal of R."""
         n_labels = self.shape[1]
