@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from gramian.kernels import RBF, Linear
-from gramian.labels import Taxonomy
+from gramian.labels import QuadraticPenalty, Taxonomy, largest_alpha
 from gramian.labels.tree_margins import Flat
 from gramian.operators import GramRows
-from gramian.solvers import ContrastProblem, contrast_ascent
+from gramian.solvers import ContrastProblem, ContrastSplit, contrast_ascent
 from gramian.solvers.contrast_ascent import _FeatureState, _GramState
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -298,3 +298,29 @@ def test_a_cap_on_sweeps_warns_and_keeps_the_best():
 def test_negative_tolerance():
     with pytest.raises(ValueError, match="tol must be >= 0"):
         contrast_ascent(task("flat").problem(), tol=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.array([0, 99]), "caps": 1.0, "examples": None}, "labels must be 2 numbers"),
+        ({"labels": np.array([-1]), "caps": 1.0, "examples": None}, "labels must be 1 numbers"),
+        ({"caps": np.ones(3)}, "caps must be a number, or"),
+        ({"examples": np.array([0, 1])}, "examples must be"),
+        ({"caps": -1.0}, "caps must be finite and not negative, got -1"),
+        ({"caps": np.nan}, "caps must be finite"),
+        ({"penalty": QuadraticPenalty(np.eye(2))}, "penalty must be for the 11 outputs"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(change, message):
+    """Compiled loops would read whatever lies beyond the arrays."""
+    with pytest.raises(ValueError, match=message):
+        replace(task("orthogonal", 1.0).problem(), **change)
+
+
+@pytest.mark.parametrize("solve", [contrast_ascent, lambda problem: ContrastSplit(problem)])
+def test_weights_without_a_convex_penalty_are_refused(solve):
+    t = task("orthogonal", 1.0)
+    K = np.diag(np.diag(t.K)) + 1.01 * largest_alpha(t.K) * (t.K - np.diag(np.diag(t.K)))
+    with pytest.raises(ValueError, match="comparison matrix must be positive definite"):
+        solve(replace(t, K=K).problem())

@@ -152,7 +152,14 @@ class OrthogonalPenalty:
         return self.weights != 0
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return signs of zero, for which normals are independent, and S."""
+        """Return signs of zero, for which normals are independent, and S; refuse weights that are not convex."""
+        lowest = smallest_eigenvalue(self.weights)
+        if self.weights.min() < 0 or lowest <= 0:
+            raise ValueError(
+                "weights must not be negative, and their comparison matrix must be positive definite: the smallest "
+                f"weight is {self.weights.min():.3g}, the smallest eigenvalue {lowest:.3g}. Raise the diagonal, or "
+                "scale the rest by less than largest_alpha(weights)."
+            )
         return np.zeros(len(self.pairs)), np.diag(1.0 / np.diag(self.weights))
 
     def improve(self, signs: np.ndarray, S: np.ndarray, G: np.ndarray, sweeps: int = 1) -> None:

@@ -79,8 +79,32 @@ class ContrastProblem:
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels, dtype=np.int64)
-        caps = np.array(np.broadcast_to(np.asarray(self.caps, np.float64), labels.shape))
+        caps = np.asarray(self.caps, dtype=np.float64)
+        if caps.shape not in ((), labels.shape):
+            raise ValueError(
+                f"caps must be a number, or {labels.size} numbers, one for each loss; got shape {caps.shape}."
+            )
+        caps = np.array(np.broadcast_to(caps, labels.shape))
         examples = np.arange(labels.size) if self.examples is None else np.asarray(self.examples)
+        # compiled loops do not check their indices
+        for name, value, end in (
+            ("labels", labels, self.contrasts.n_labels),
+            ("examples", examples, int(self.inputs.shape[0])),
+        ):
+            if value.shape != labels.shape or np.any(value < 0) or np.any(value >= end):
+                raise ValueError(
+                    f"{name} must be {labels.size} numbers from 0 to {end - 1}, one for each loss; got shape "
+                    f"{value.shape} from {value.min(initial=0)} to {value.max(initial=0)}."
+                )
+        if not np.all(np.isfinite(caps) & (caps >= 0)):
+            raise ValueError(
+                f"caps must be finite and not negative, got {caps.min(initial=0):g} to {caps.max(initial=0):g}."
+            )
+        m = self.contrasts.n_outputs
+        if self.penalty.pattern.shape != (m, m):
+            raise ValueError(
+                f"penalty must be for the {m} outputs of the contrasts, got one for {len(self.penalty.pattern)}."
+            )
         for name, value in (("labels", labels), ("caps", caps), ("examples", examples)):
             object.__setattr__(self, name, value)
 

@@ -78,6 +78,7 @@ class ContrastSplit:
     lower = 0.0  # neither losses nor penalties are negative
 
     def __init__(self, problem: ContrastProblem):
+        problem.penalty.start()  # refuses weights that are not convex, whose bounds would be none
         self.problem = problem
         self.orthogonal = isinstance(problem.penalty, OrthogonalPenalty)
 
