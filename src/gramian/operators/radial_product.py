@@ -74,7 +74,7 @@ class _Profile(NamedTuple):
 
 
 _LOG2_E, _LN_2 = math.log2(math.e), math.log(2.0)
-_PROFILES = {
+PROFILES = {
     "rbf": _Profile(0.5 * _LOG2_E, False, 0.0, 0.0),
     "matern12": _Profile(_LOG2_E**2, True, 0.0, 0.0),
     "matern32": _Profile(3.0 * _LOG2_E**2, True, _LN_2, 0.0),
@@ -82,7 +82,7 @@ _PROFILES = {
 }
 
 
-class _Units(NamedTuple):
+class Units(NamedTuple):
     """Coordinates ``(x − centre) · factor`` in which φ has the compiled parameters `profile`."""
 
     centre: np.ndarray | None
@@ -137,7 +137,7 @@ def radial_product(
         out[...] = 0
         return out
     route = _choose_route(d, k, profile)
-    units = _choose_units(Z, np.asarray(length_scale, np.float64), _PROFILES[profile], route, dtype)
+    units = choose_units(Z, np.asarray(length_scale, np.float64), PROFILES[profile], route, dtype)
     B = np.ascontiguousarray(B, dtype)
     if route == "fused":
         _fused_product(X, Z, B, units, out)
@@ -172,11 +172,11 @@ def _check_shapes(X, Z, B, length_scale, profile) -> None:
         )
     if not np.all(np.asarray(length_scale) > 0):
         raise ValueError("length_scale must be positive.")
-    if profile not in _PROFILES:
-        raise ValueError(f"profile must be one of {sorted(_PROFILES)}, not {profile!r}.")
+    if profile not in PROFILES:
+        raise ValueError(f"profile must be one of {sorted(PROFILES)}, not {profile!r}.")
 
 
-def _choose_units(Z, length_scale, profile, route, dtype) -> _Units:
+def choose_units(Z, length_scale, profile, route, dtype) -> Units:
     """Scale by powers of two where that suffices: it is exact, and differences of raw data lose nothing.
 
     Several length scales, or an expanded square, need data that are centred and truly in units of ℓ.
@@ -193,14 +193,14 @@ def _choose_units(Z, length_scale, profile, route, dtype) -> _Units:
         gain = profile.gain
     gain = min(gain, float(np.finfo(dtype).max))
     compiled = (dtype(gain), profile.rooted, dtype(profile.linear), dtype(profile.square))
-    return _Units(centre, factor, compiled)
+    return Units(centre, factor, compiled)
 
 
 def _even(d: int) -> int:
     return max(2, d + d % 2)
 
 
-def _prepare(A, rows, units, dtype) -> np.ndarray:
+def prepare(A, rows, units, dtype) -> np.ndarray:
     """Rows of A in the given units, with zeros up to whole groups of rows and an even d."""
     block = A[rows]
     count, d = block.shape
@@ -246,7 +246,7 @@ def _walk(X, B, units, size, width, mirrored, multiply, out) -> None:
     kept = X.shape[0] if mirrored else size
     totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
     for I in _cut(X.shape[0], size):
-        x = _prepare(X, I, units, dtype)
+        x = prepare(X, I, units, dtype)
         start = I.start if mirrored else 0
         totals_I = totals[start : start + x.shape[0]]
         B_I = np.zeros((x.shape[0], k), dtype)
@@ -269,7 +269,7 @@ def _fused_product(X, Z, B, units, out) -> None:
     y = np.ascontiguousarray(B.T)
     z = np.empty((_even(Z.shape[1]), Z.shape[0]), dtype)
     for J in _cut(Z.shape[0], size):
-        z[:, J] = _prepare(Z, J, units, dtype)[: J.stop - J.start].T
+        z[:, J] = prepare(Z, J, units, dtype)[: J.stop - J.start].T
 
     def multiply(x, first, last, totals_I, B_I, totals_J):
         shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, last - first)
@@ -292,7 +292,7 @@ def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
     limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
     columns = {}
     for J in _cut(Z.shape[0], width):
-        z = np.ascontiguousarray(_prepare(Z, J, units, dtype)[: J.stop - J.start].T)
+        z = np.ascontiguousarray(prepare(Z, J, units, dtype)[: J.stop - J.start].T)
         columns[J.start] = (z, np.einsum("ij,ij->j", z, z))
 
     def multiply(x, first, last, totals_I, B_I, totals_J):
