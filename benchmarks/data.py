@@ -3,8 +3,8 @@
 The folder is ``--data DIR`` or ``$GRAMIAN_DATA``. It holds ``satimage.npz`` (arrays ``X_train``,
 ``y_train``, ``X_test``, ``y_test``), ``uci/NAME.csv.gz`` (one example a line, target last),
 ``dti/NAME.npz`` (drugs and targets), ``multilabel/NAME.npz``, ``text/rcv1sub1.npz`` to ``3`` (documents with several
-topics) and ``attributes/NAME.npz`` (objects with attributes). What is missing is named, and the program ends with
-exit code 2.
+topics), ``attributes/NAME.npz`` (objects with attributes), ``dem/bigtujunga_30m.npz`` (an elevation map) and
+``images/usps.npz`` (digits). What is missing is named, and the program ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -170,6 +170,19 @@ def load_signatures(folder: str | None) -> pd.DataFrame:
     """Read how frequent the 64 attributes are in the 32 classes of aPascal and aYahoo; rows are named by class."""
     with np.load(data_file(folder, "attributes/apy.npz"), allow_pickle=False) as arrays:
         return pd.DataFrame(arrays["original_att"], index=arrays["class_names"])
+
+
+def load_elevation(folder: str | None) -> np.ndarray:
+    """Read the elevation map: metres above sea level, float64, 643 rows (north to south) of 1197 cells of 30 m."""
+    with np.load(data_file(folder, "dem/bigtujunga_30m.npz"), allow_pickle=False) as arrays:
+        return arrays["elevation"].astype(float)
+
+
+def load_usps(folder: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Read USPS digits, 256 pixels from -1 to 1, in the original split: X_train, y_train, X_test, y_test."""
+    with np.load(data_file(folder, "images/usps.npz"), allow_pickle=False) as arrays:
+        X_train, X_test = (arrays[f"X_{part}_milli"] / 1000 for part in ("train", "test"))
+        return X_train, arrays["y_train"], X_test, arrays["y_test"]
 
 
 def _csr(arrays: Any, name: str) -> Any:
