@@ -1,0 +1,248 @@
+"""Partial Cholesky factor of a Gram matrix from a few of its columns.
+
+Formula
+    M ≈ L Lᵀ, L of shape (n, r), from the columns of M at an active set I of r pivots. ``L[I]`` is lower triangular, the
+    Cholesky factor of ``M[I, I]`` in the order of the pivots, and ``M[:, I] = L L[I]ᵀ``: the Nyström approximation
+    ``M[:, I] M[I, I]⁻¹ M[I, :]`` (Seeger §7.4). The diagonal of M − L Lᵀ, never negative, is the *residual*: what the
+    next pivot could take away.
+
+Pivots
+    greedy: the largest residual. random: probability proportional to the residual, RPCholesky (Chen, Epperly, Tropp and
+    Webber, "Randomly pivoted Cholesky", 2022), whose trace error is close to the best of its rank in expectation.
+    uniform: any example alike, plain Nyström.
+
+Method
+    Blocks of candidates, so that the work is matrix products. The candidates' own small matrix decides which of them
+    become pivots; only then is the large factor touched. "random" draws candidates by the residuals at the start of
+    the block and accepts one with the ratio of its residual now to that then: the law is that of one at a time
+    (Epperly, Tropp and Webber, "Embrace rejection", 2024). "greedy" takes the examples with the largest residuals and
+    goes on while the best of them beats every example left out; residuals only fall, so that these are the
+    pivots of the textbook loop.
+
+Cost
+    n r² flops in matrix products and r columns of M, a few more for candidates that are rejected.
+
+Deviation
+    A pivot is never taken at the level of rounding, where duplicates of a pivot are: there may be fewer than ``rank``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.linalg import get_blas_funcs
+from sklearn.utils import check_random_state
+
+__all__ = ["PIVOTS", "PivotedCholesky", "pivoted_cholesky"]
+
+PIVOTS = ("greedy", "random", "uniform")
+
+# Candidates at a time: enough for matrix products to run at full speed, few enough that most are accepted, and as
+# many columns as fit the bytes.
+BLOCK = 64
+BLOCK_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class PivotedCholesky:
+    """A partial Cholesky factor.
+
+    Attributes
+    ----------
+    indices : ndarray of int of shape (r,)
+        The pivots, in order.
+    factor : ndarray of shape (n, r)
+        L, in column order and in the dtype of the columns; ``L[indices]`` is lower triangular.
+    residual : ndarray of shape (n,)
+        Diagonal of M − L Lᵀ, not negative, float64.
+    """
+
+    indices: np.ndarray
+    factor: np.ndarray
+    residual: np.ndarray
+
+
+def pivoted_cholesky(
+    columns: Callable[[np.ndarray], np.ndarray],
+    diagonal: np.ndarray,
+    rank: int,
+    *,
+    pivots: str = "random",
+    tol: float = 0.0,
+    random_state: Any = None,
+) -> PivotedCholesky:
+    """Factor a positive semi-definite matrix from some of its columns.
+
+    Parameters
+    ----------
+    columns : callable
+        From numbers of examples of shape (b,) to ``M[:, numbers]`` of shape (n, b), float32 or float64.
+    diagonal : array of shape (n,)
+        Diagonal of M.
+    rank : int
+        Most pivots.
+    pivots : {"greedy", "random", "uniform"}, default="random"
+        How pivots are chosen: largest residual, at random in proportion to the residual, or any.
+    tol : float, default=0.0
+        Stop when the trace of M − L Lᵀ is at most ``tol`` × the trace of M.
+    random_state : int, RandomState or None, default=None
+        For "random" and "uniform"; an int gives the same pivots each time.
+
+    Returns
+    -------
+    PivotedCholesky
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators.pivoted_cholesky import pivoted_cholesky
+    >>> M = np.array([[4.0, 2.0, 2.0], [2.0, 3.0, 1.0], [2.0, 1.0, 1.0]])
+    >>> result = pivoted_cholesky(lambda i: M[:, i], np.diag(M), 2, pivots="greedy")
+    >>> result.indices
+    array([0, 1])
+    >>> np.abs(M - result.factor @ result.factor.T).max().round(12)
+    np.float64(0.0)
+    """
+    diagonal = _checked(diagonal, rank, pivots, tol)
+    rng = check_random_state(random_state)
+    rank = min(int(rank), diagonal.size)
+    most = max(1, min(BLOCK, BLOCK_BYTES // (8 * diagonal.size)))
+    residual, enough = diagonal.copy(), tol * float(diagonal.sum())
+    order = rng.permutation(diagonal.size) if pivots == "uniform" else np.empty(0, dtype=np.int64)
+    indices, rounding, factor = np.empty(0, dtype=np.int64), 0.0, np.empty((diagonal.size, 0))
+    while indices.size < rank and residual.sum() > enough:
+        k, missing, floor = indices.size, rank - indices.size, -np.inf
+        alive = residual > rounding
+        if not alive.any():
+            break
+        if pivots == "greedy":
+            candidates, floor = _largest(residual, min(most, missing))
+        elif pivots == "random":
+            weights = np.where(alive, residual, 0.0)
+            candidates = rng.choice(
+                residual.size, size=min(most, 2 * missing), p=weights / weights.sum()
+            )
+        else:
+            order = order[alive[order]]
+            candidates, order = np.split(order, [min(most, missing)])
+        values = _checked_columns(columns(candidates), residual.size, candidates.size)
+        if k == 0:
+            factor = np.empty((residual.size, rank), dtype=values.dtype, order="F")
+            # subtractions of up to ``rank`` squares, and a little for the kernel values themselves
+            rounding = (32 + rank) * float(np.finfo(values.dtype).eps) * float(diagonal.max())
+        old = factor[candidates, :k].astype(np.float64)
+        small = values[candidates].astype(np.float64) - old @ old.T
+        if pivots == "greedy":
+            accepted, triangle = _by_size(small, rounding, floor)
+        else:
+            drawn = rng.uniform(size=candidates.size) if pivots == "random" else np.zeros(1)
+            needed = np.maximum(drawn * residual[candidates], rounding)
+            accepted, triangle = _in_order(small, needed, missing)
+        spent = candidates[np.diagonal(small) <= rounding]
+        if not accepted.size:
+            residual[spent] = 0.0
+            continue
+        chosen = candidates[accepted]
+        block = factor[:, k : k + chosen.size]  # a view: columns are contiguous
+        block[...] = values[:, accepted]
+        block -= factor[:, :k] @ factor[chosen, :k].T
+        divide = get_blas_funcs("trsm", (block,))  # block triangle⁻ᵀ
+        block[...] = divide(1.0, triangle, block, side=1, lower=1, trans_a=1, overwrite_b=1)
+        block[indices] = 0.0  # zero but for rounding
+        block[chosen] = triangle
+        left = residual.sum() - np.cumsum(np.einsum("ij,ij->j", block, block, dtype=np.float64))
+        kept = min(chosen.size, int(np.count_nonzero(left > enough)) + 1)
+        block = block[:, :kept]
+        indices = np.concatenate([indices, chosen[:kept]])
+        residual -= np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        np.maximum(residual, 0.0, out=residual)
+        residual[indices] = 0.0
+        if kept == chosen.size:  # else it stops here
+            residual[spent] = 0.0
+    return PivotedCholesky(indices, factor[:, : indices.size], residual)
+
+
+def _largest(residual: np.ndarray, size: int) -> tuple[np.ndarray, float]:
+    """The examples with the largest residuals, the first ones of equals, and the largest residual of the others."""
+    if size >= residual.size:
+        return np.arange(residual.size), -np.inf
+    bound = float(np.partition(residual, residual.size - size - 1)[residual.size - size - 1])
+    above = np.flatnonzero(residual > bound)
+    equal = np.flatnonzero(residual == bound)[: size - above.size]
+    return np.sort(np.concatenate([above, equal])), bound
+
+
+def _by_size(small: np.ndarray, rounding: float, floor: float) -> tuple[np.ndarray, np.ndarray]:
+    """Pivots among the candidates, largest residual first, down to ``floor``, and their Cholesky factor.
+
+    ``small`` becomes what is left of the candidates' matrix.
+    """
+    accepted: list[int] = []
+    rows = np.zeros_like(small)
+    for _ in range(len(small)):
+        i = int(np.argmax(np.diagonal(small)))
+        # the first one needs no comparison, which rounding might decide against all candidates
+        if small[i, i] <= rounding or (accepted and small[i, i] < floor):
+            break
+        _eliminate(small, rows, i, len(accepted))
+        accepted.append(i)
+    return _triangle(rows, accepted)
+
+
+def _in_order(small: np.ndarray, needed: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Candidates in turn, each a pivot if what is left of it exceeds ``needed``; see `_by_size`."""
+    accepted: list[int] = []
+    rows = np.zeros_like(small)
+    for i in range(len(small)):
+        if len(accepted) < most and small[i, i] > needed[i]:
+            _eliminate(small, rows, i, len(accepted))
+            accepted.append(i)
+    return _triangle(rows, accepted)
+
+
+def _eliminate(small: np.ndarray, rows: np.ndarray, i: int, k: int) -> None:
+    """Take pivot i out of the small matrix; column k of its factor goes to ``rows``."""
+    rows[:, k] = small[:, i] / np.sqrt(small[i, i])
+    small -= np.outer(rows[:, k], rows[:, k])
+    small[i] = small[:, i] = 0.0
+
+
+def _triangle(rows: np.ndarray, accepted: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(accepted, dtype=np.int64), np.tril(rows[accepted, : len(accepted)])
+
+
+def _checked(diagonal: Any, rank: Any, pivots: Any, tol: Any) -> np.ndarray:
+    """The diagonal in float64; errors name the argument."""
+    if not isinstance(rank, Integral) or isinstance(rank, bool):
+        raise TypeError(f"rank must be a whole number >= 1, got {rank!r}.")
+    if rank < 1:
+        raise ValueError(f"rank must be a whole number >= 1, got {rank!r}.")
+    if not isinstance(pivots, str) or pivots not in PIVOTS:
+        raise ValueError(f"pivots must be one of {', '.join(map(repr, PIVOTS))}; got {pivots!r}.")
+    if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 <= float(tol) <= 1:
+        raise ValueError(f"tol must be a number from 0 to 1, got {tol!r}.")
+    values = np.asarray(diagonal, dtype=np.float64)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"diagonal must have shape (n,) with n >= 1, got {values.shape}.")
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError(
+            "diagonal must be finite and not negative: the matrix is positive semi-definite."
+        )
+    return values
+
+
+def _checked_columns(values: Any, n: int, size: int) -> np.ndarray:
+    values = np.asarray(values)
+    if values.shape != (n, size):
+        raise ValueError(
+            f"columns must return an array of shape {(n, size)} for {size} indices, got {values.shape}."
+        )
+    if values.dtype not in (np.float32, np.float64):
+        raise TypeError(f"columns must return float32 or float64, got {values.dtype}.")
+    if not np.isfinite(values).all():
+        raise ValueError("columns returned values that are not finite; check X and the kernel.")
+    return values
