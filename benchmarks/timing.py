@@ -42,6 +42,18 @@ def once(function) -> tuple[float, object]:
     return time.perf_counter() - start, result
 
 
+def prepared(build, use) -> tuple[float, float, object]:
+    """Seconds of preparation and of a use, and what the first use returned.
+
+    ``build()`` returns what ``use`` takes. What the first use does that later ones need not is preparation. A use of
+    more than 5 s is not repeated.
+    """
+    building, thing = once(build)
+    first, result = once(lambda: use(thing))
+    seconds = first if first > 5 else median_seconds(lambda: use(thing))
+    return building + max(0.0, first - seconds), seconds, result
+
+
 def verdict(held: bool) -> str:
     """PASS or MISS."""
     return "PASS" if held else "MISS"
