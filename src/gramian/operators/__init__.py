@@ -9,6 +9,7 @@ from gramian.operators.kronecker_route import Route
 from gramian.operators.label_mixed import LabelMixed
 from gramian.operators.lifted import Lifted
 from gramian.operators.linear import LinearFeatures
+from gramian.operators.low_rank import LowRank
 from gramian.operators.masked import Masked
 from gramian.operators.pair_gram import PairGram
 from gramian.operators.sampled_kronecker import SampledKronecker
@@ -23,6 +24,7 @@ __all__ = [
     "LabelMixed",
     "Lifted",
     "LinearFeatures",
+    "LowRank",
     "Masked",
     "Operator",
     "OperatorRecord",

@@ -59,6 +59,13 @@ class Operator(ABC):
         """Bytes kept by the operator beyond the training data."""
         return 0
 
+    def compress(self, A: Array) -> tuple[Array | None, Array]:
+        """Return the function with coefficients A on fewer examples: those, and its coefficients on them.
+
+        None for the examples means all of them, with A as it is.
+        """
+        return None, A
+
     def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return K, T and the number of each example if this is K ⊗ T with reordered rows, else None."""
         return None

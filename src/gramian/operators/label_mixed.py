@@ -93,6 +93,10 @@ class LabelMixed(Operator):
     def nbytes(self) -> int:
         return sum(operator.nbytes for operator, _ in self.terms)
 
+    def compress(self, A: Array) -> tuple[Array | None, Array]:
+        # the other term there may be is an intercept, which needs no examples
+        return self.terms[0][0].compress(A)
+
     def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         operator, structure = self.terms[0]
         factors = operator.kronecker()

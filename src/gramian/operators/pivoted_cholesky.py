@@ -71,7 +71,7 @@ def pivoted_cholesky(
     diagonal: np.ndarray,
     rank: int,
     *,
-    pivots: str = "random",
+    pivots: Any = "random",
     tol: float = 0.0,
     random_state: Any = None,
 ) -> PivotedCholesky:
@@ -85,8 +85,9 @@ def pivoted_cholesky(
         Diagonal of M.
     rank : int
         Most pivots.
-    pivots : {"greedy", "random", "uniform"}, default="random"
-        How pivots are chosen: largest residual, at random in proportion to the residual, or any.
+    pivots : {"greedy", "random", "uniform"} or array of int, default="random"
+        How pivots are chosen: largest residual, at random in proportion to the residual, or any. An array gives
+        them, in order.
     tol : float, default=0.0
         Stop when the trace of M − L Lᵀ is at most ``tol`` × the trace of M.
     random_state : int, RandomState or None, default=None
@@ -107,39 +108,39 @@ def pivoted_cholesky(
     >>> np.abs(M - result.factor @ result.factor.T).max().round(12)
     np.float64(0.0)
     """
-    diagonal = _checked(diagonal, rank, pivots, tol)
+    diagonal = _checked(diagonal, rank, tol)
+    n = diagonal.size
+    rank = min(int(rank), n)
     rng = check_random_state(random_state)
-    rank = min(int(rank), diagonal.size)
-    most = max(1, min(BLOCK, BLOCK_BYTES // (8 * diagonal.size)))
+    order = _order(pivots, n, rng)
+    most = max(1, min(BLOCK, BLOCK_BYTES // (8 * n)))
     residual, enough = diagonal.copy(), tol * float(diagonal.sum())
-    order = rng.permutation(diagonal.size) if pivots == "uniform" else np.empty(0, dtype=np.int64)
-    indices, rounding, factor = np.empty(0, dtype=np.int64), 0.0, np.empty((diagonal.size, 0))
+    indices, rounding, factor = np.empty(0, dtype=np.int64), 0.0, np.empty((n, 0))
     while indices.size < rank and residual.sum() > enough:
-        k, missing, floor = indices.size, rank - indices.size, -np.inf
-        alive = residual > rounding
-        if not alive.any():
+        k, missing, floor, drawn = indices.size, rank - indices.size, None, 0.0
+        weights = np.where(residual > rounding, residual, 0.0)
+        if not weights.any():
             break
-        if pivots == "greedy":
-            candidates, floor = _largest(residual, min(most, missing))
-        elif pivots == "random":
-            weights = np.where(alive, residual, 0.0)
-            candidates = rng.choice(
-                residual.size, size=min(most, 2 * missing), p=weights / weights.sum()
-            )
+        if order is not None:
+            candidates, order = np.split(order[weights[order] > 0], [min(most, missing)])
+            if not candidates.size:
+                break
+        elif pivots == "greedy":
+            candidates, floor = _largest(weights, min(most, missing))
         else:
-            order = order[alive[order]]
-            candidates, order = np.split(order, [min(most, missing)])
-        values = _checked_columns(columns(candidates), residual.size, candidates.size)
+            size = min(most, 2 * missing)
+            candidates = rng.choice(n, size=size, p=weights / weights.sum())
+            drawn = rng.uniform(size=size)
+        values = _checked_columns(columns(candidates), n, candidates.size)
         if k == 0:
-            factor = np.empty((residual.size, rank), dtype=values.dtype, order="F")
+            factor = np.empty((n, rank), dtype=values.dtype, order="F")
             # subtractions of up to ``rank`` squares, and a little for the kernel values themselves
             rounding = (32 + rank) * float(np.finfo(values.dtype).eps) * float(diagonal.max())
         old = factor[candidates, :k].astype(np.float64)
         small = values[candidates].astype(np.float64) - old @ old.T
-        if pivots == "greedy":
+        if floor is not None:
             accepted, triangle = _by_size(small, rounding, floor)
         else:
-            drawn = rng.uniform(size=candidates.size) if pivots == "random" else np.zeros(1)
             needed = np.maximum(drawn * residual[candidates], rounding)
             accepted, triangle = _in_order(small, needed, missing)
         spent = candidates[np.diagonal(small) <= rounding]
@@ -168,10 +169,11 @@ def pivoted_cholesky(
 
 def _largest(residual: np.ndarray, size: int) -> tuple[np.ndarray, float]:
     """The examples with the largest residuals, the first ones of equals, and the largest residual of the others."""
-    if size >= residual.size:
-        return np.arange(residual.size), -np.inf
-    bound = float(np.partition(residual, residual.size - size - 1)[residual.size - size - 1])
+    place = residual.size - size - 1
+    bound = 0.0 if place < 0 else float(np.partition(residual, place)[place])
     above = np.flatnonzero(residual > bound)
+    if bound == 0:
+        return above, bound
     equal = np.flatnonzero(residual == bound)[: size - above.size]
     return np.sort(np.concatenate([above, equal])), bound
 
@@ -215,14 +217,26 @@ def _triangle(rows: np.ndarray, accepted: list[int]) -> tuple[np.ndarray, np.nda
     return np.array(accepted, dtype=np.int64), np.tril(rows[accepted, : len(accepted)])
 
 
-def _checked(diagonal: Any, rank: Any, pivots: Any, tol: Any) -> np.ndarray:
+def _order(pivots: Any, n: int, rng: np.random.RandomState) -> np.ndarray | None:
+    """The order in which to try examples, if it does not depend on residuals."""
+    if isinstance(pivots, str) and pivots in PIVOTS:
+        return rng.permutation(n) if pivots == "uniform" else None
+    given = np.asarray(pivots)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"pivots must be one of {', '.join(map(repr, PIVOTS))}, or an array of whole numbers; got {pivots!r}."
+        )
+    if given.size and (given.min() < 0 or given.max() >= n or np.unique(given).size < given.size):
+        raise ValueError(f"pivots must be different numbers from 0 to {n - 1}, got {pivots!r}.")
+    return given.astype(np.int64)
+
+
+def _checked(diagonal: Any, rank: Any, tol: Any) -> np.ndarray:
     """The diagonal in float64; errors name the argument."""
     if not isinstance(rank, Integral) or isinstance(rank, bool):
         raise TypeError(f"rank must be a whole number >= 1, got {rank!r}.")
     if rank < 1:
         raise ValueError(f"rank must be a whole number >= 1, got {rank!r}.")
-    if not isinstance(pivots, str) or pivots not in PIVOTS:
-        raise ValueError(f"pivots must be one of {', '.join(map(repr, PIVOTS))}; got {pivots!r}.")
     if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 <= float(tol) <= 1:
         raise ValueError(f"tol must be a number from 0 to 1, got {tol!r}.")
     values = np.asarray(diagonal, dtype=np.float64)

@@ -1,0 +1,339 @@
+"""A Gram matrix of low rank plus a diagonal, from a few of its columns.
+
+Formula (Seeger §7.4)
+    With an active set I of r examples, ``M[I, I] = L̃ L̃ᵀ`` and ``L = M[:, I] L̃⁻ᵀ``,
+
+        M̃ = L Lᵀ + diag(M − L Lᵀ).
+
+    The second term gives M̃ the right diagonal; without it this is plain Nyström. White noise of the kernel is on the
+    diagonal only: it is added there and never factored.
+
+Prediction
+    M̃ A at new examples is ``k(·, X_I) W`` with ``W = L̃⁻ᵀ Lᵀ A``: a function on r examples instead of n.
+
+Gradient (appendix C, where the active set is fixed)
+    With ``R = M[:, I] M[I, I]⁻¹``, ``e_i = Σ_c E_ic F_ic``, ``Ẽ = Rᵀ E`` and ``F̃ = Rᵀ F``
+
+        ⟨E, dM̃ F⟩ = ⟨E F̃ᵀ + F Ẽᵀ − 2 diag(e) R, dM[:, I]⟩ + ⟨Rᵀ diag(e) R − Ẽ F̃ᵀ, dM[I, I]⟩ + Σ_i e_i dM_ii.
+
+    The paper marks its appendix as not up to date, but this formula of it holds.
+
+Cost
+    n r kernel values and n r² flops to build or to differentiate; 4 n r flops for a product with one column.
+
+Deviation
+    Kernel values and factors are computed in float64 and only then stored in the dtype of X: the condition number of
+    ``M[I, I]`` is far beyond float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+
+from gramian._arrays import Array, is_numpy, row_blocks
+from gramian.kernels import Kernel, Power, Product, Sum, White
+from gramian.operators.base import InputOperator
+from gramian.operators.pivoted_cholesky import pivoted_cholesky
+from gramian.operators.skinny_product import is_skinny, skinny_product
+from gramian.operators.streamed import Streamed
+from gramian.operators.tiles import TILE_BYTES, tiled_vjp
+
+# Rows of a block whose diagonal is differentiated: its square is computed for the sake of the diagonal.
+DIAGONAL_BLOCK = 64
+
+
+class LowRank(InputOperator):
+    """The matrix ``k(X, X)`` approximated from the columns of an active set.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or sparse array of shape (n_samples, n_features)
+    rank : int
+        Size of the active set; there may be fewer if nothing is left to approximate.
+    pivots : {"greedy", "random", "uniform"} or array of int, default="random"
+        How the active set is chosen, see `pivoted_cholesky`; or the set itself.
+    diagonal : bool, default=True
+        Whether the diagonal is exact, or that of the low-rank matrix.
+    random_state : int, RandomState or None, default=None
+        Which random active set.
+
+    Attributes
+    ----------
+    active : ndarray of int of shape (rank,)
+        The active set. Copies with other log-parameters keep it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import Dense, LowRank
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> exact, short = Dense(RBF(), X), LowRank(RBF(), X, rank=6, random_state=0)
+    >>> B = np.ones((50, 1))
+    >>> bool(np.abs(exact @ B - short @ B).max() < 1e-5)
+    True
+    >>> short.compress(B)[0].shape
+    (6, 1)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Array,
+        rank: int,
+        *,
+        pivots: Any = "random",
+        diagonal: bool = True,
+        random_state: Any = None,
+    ):
+        if not is_numpy(X) and not sp.issparse(X):
+            raise TypeError(
+                f"operator='low_rank' needs a NumPy or a sparse array, got {type(X).__name__}. "
+                "Use operator='dense' or 'streamed'."
+            )
+        if kernel.is_precomputed:
+            raise ValueError("operator='low_rank' needs features, not a precomputed kernel.")
+        self.kernel = kernel
+        self.X = X
+        self.diagonal_correction = bool(diagonal)
+        self.shape = (int(X.shape[0]), int(X.shape[0]))
+        self.dtype = X.dtype
+        full, smooth = _diagonals(kernel, X)
+        found = pivoted_cholesky(
+            lambda indices: _columns(kernel, X, X[indices]),
+            smooth,
+            rank,
+            pivots=pivots,
+            random_state=random_state,
+        )
+        self.indices = found.indices  # those of the active set that are not numerically dependent
+        self._triangle = np.array(found.factor[found.indices])
+        self._rows = found.factor.T.astype(X.dtype, copy=False)  # Lᵀ, in C order
+        if not self.indices.size:  # M is diagonal: a column of zeros spares others the case of none
+            self.indices, self._triangle = np.zeros(1, dtype=np.int64), np.ones((1, 1))
+            self._rows = np.zeros((1, self.shape[0]), dtype=X.dtype)
+        self.active = self.indices if isinstance(pivots, str) else np.asarray(pivots)
+        extra = full - smooth + (found.residual if diagonal else 0.0)
+        self._extra = np.broadcast_to(extra, self.shape[:1]).astype(X.dtype)
+
+    @property
+    def rank(self) -> int:
+        """Columns of L."""
+        return int(self.indices.size)
+
+    # --- products -----------------------------------------------------------------------------
+
+    def _matmul(self, B: Array) -> Array:
+        out = self._projected(B).T @ self._rows
+        out += (self._extra[:, None] * B).T
+        return out.T
+
+    def _projected(self, B: Array) -> Array:
+        """Lᵀ B, summed in the dtype of B."""
+        if B.dtype != self._rows.dtype or is_skinny(self._rows, B):
+            return skinny_product(self._rows, B)
+        return self._rows @ B
+
+    def _accurate(self, B: Array) -> Array:
+        W = self._projected(B).T
+        out = self._extra[:, None] * B
+        for rows in self._blocks():
+            out[rows] += (W @ self._rows[:, rows].astype(np.float64)).T
+        return out
+
+    def _blocks(self) -> list[slice]:
+        return row_blocks(self.shape[0], 8 * self.rank, TILE_BYTES)
+
+    def _tiles(self) -> Iterator[Array]:
+        for rows in row_blocks(self.shape[0], 8 * self.shape[0], TILE_BYTES):
+            tile = self._rows[:, rows].T @ self._rows
+            tile[np.arange(len(tile)), np.arange(rows.start, rows.stop)] += self._extra[rows]
+            yield tile
+
+    def to_dense(self) -> Array:
+        return np.concatenate(list(self._tiles()))
+
+    def _diagonal(self) -> Array:
+        squares = np.einsum("ij,ij->j", self._rows, self._rows, dtype=np.float64)
+        return (squares + self._extra).astype(self.dtype)
+
+    # --- prediction -----------------------------------------------------------------------------
+
+    def compress(self, A: Array) -> tuple[Array, Array]:
+        flat = np.asarray(A, dtype=np.float64).reshape(A.shape[0], -1)
+        W = self._solved(self._projected(flat))
+        return self.X[self.indices], W.reshape(self.rank, *A.shape[1:])
+
+    def _solved(self, B: Array) -> Array:
+        """L̃⁻ᵀ B."""
+        return solve_triangular(self._triangle, B, lower=True, trans=1, check_finite=False)
+
+    def cross(self, X_new: Array) -> InputOperator:
+        return LowRankCross(self, X_new)
+
+    # --- log-parameters -------------------------------------------------------------------------
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        kernel, X = self.kernel, self.X
+        gradient = np.zeros(kernel.theta.size)
+        if not gradient.size:
+            return gradient
+        E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
+        e = np.einsum("ij,ij->i", E, F)
+        corrected = e if self.diagonal_correction else np.zeros_like(e)
+        E_active, F_active = (self._solved(self._projected(B)) for B in (E, F))
+        # of M[I, I], which are rows of M[:, I]
+        inner = np.zeros((self.rank, self.rank))
+        for rows in self._blocks():
+            R = self._solved(self._rows[:, rows].astype(np.float64))
+            inner += (R * corrected[rows]) @ R.T
+        inner -= E_active @ F_active.T
+        X_active = _in_float64(X[self.indices])
+        place = np.full(self.shape[0], -1)
+        place[self.indices] = np.arange(self.rank)
+        for rows in _row_blocks(X, self.rank):
+            R = self._solved(self._rows[:, rows].astype(np.float64))
+            weights = E[rows] @ F_active.T + F[rows] @ E_active.T
+            weights -= 2 * (R * corrected[rows]).T
+            active = np.flatnonzero(place[rows] >= 0)
+            weights[active] += inner[place[rows][active]]
+            gradient += kernel.vjp(_in_float64(X[rows]), X_active, weights)
+        for rows in row_blocks(self.shape[0], 1, DIAGONAL_BLOCK):
+            block, weights = _in_float64(X[rows]), np.diag(e[rows])
+            gradient += kernel.vjp(block, block, weights, offset=0)
+            if not self.diagonal_correction:
+                gradient -= kernel.vjp(block, block, weights)
+        return gradient
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> LowRank:
+        if not self.theta.size:
+            return self
+        return LowRank(
+            self.kernel.clone_with_theta(theta),
+            self.X,
+            self.active.size,
+            pivots=self.active,
+            diagonal=self.diagonal_correction,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes + self._triangle.nbytes + self._extra.nbytes
+
+
+class LowRankCross(InputOperator):
+    """The matrix ``k(X_new, X_I) L̃⁻ᵀ Lᵀ`` from training to new examples.
+
+    Parameters
+    ----------
+    operator : LowRank
+    X_new : ndarray or sparse array of shape (n_new, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import LowRank
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> LowRank(RBF(), X, rank=6, random_state=0).cross(X[:3]).shape
+    (3, 50)
+    """
+
+    def __init__(self, operator: LowRank, X_new: Array):
+        self.operator = operator
+        self.X_new = X_new
+        self.values = Streamed(operator.kernel, X_new, operator.X[operator.indices])
+        self.shape = (int(X_new.shape[0]), operator.shape[0])
+        self.dtype = X_new.dtype
+
+    def _matmul(self, B: Array) -> Array:
+        return self.values @ self.operator.compress(B)[1].astype(self.dtype)
+
+    def _accurate(self, B: Array) -> Array:
+        return self.values.accurate(self.operator.compress(B)[1])
+
+    def _tiles(self) -> Iterator[Array]:
+        yield self.to_dense()
+
+    def to_dense(self) -> Array:
+        return self @ np.eye(self.shape[1], dtype=self.dtype)
+
+    def _diagonal(self) -> Array:
+        return np.diagonal(self.to_dense())
+
+    def cross(self, X_new: Array) -> LowRankCross:
+        return LowRankCross(self.operator, X_new)
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        low_rank, kernel = self.operator, self.operator.kernel
+        X, X_active, X_new = (_in_float64(part) for part in (low_rank.X, self.values.Z, self.X_new))
+        E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
+        F_active = low_rank.compress(F)[1]
+        values = Streamed(kernel, X_active, X_new) @ E
+        E_active = low_rank._solved(
+            solve_triangular(low_rank._triangle, values, lower=True, check_finite=False)
+        )
+        return (
+            tiled_vjp(kernel, X_new, X_active, E, F_active)
+            + tiled_vjp(kernel, X, X_active, F, E_active)
+            - tiled_vjp(kernel, X_active, X_active, E_active, F_active)
+        )
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.operator.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> LowRankCross:
+        return LowRankCross(self.operator.clone_with_theta(theta), self.X_new)
+
+
+def _columns(kernel: Kernel, X: Array, Z: Array) -> np.ndarray:
+    """``k(X, Z)`` without white noise, in float64."""
+    Z = _in_float64(Z)
+    out = np.empty((X.shape[0], Z.shape[0]))
+    for rows in _row_blocks(X, Z.shape[0]):
+        out[rows] = kernel(_in_float64(X[rows]), Z)
+    return out
+
+
+def _diagonals(kernel: Kernel, X: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Diagonals of ``k(X, X)`` with and without white noise, in float64."""
+    full, smooth = np.empty(X.shape[0]), np.empty(X.shape[0])
+    for rows in _row_blocks(X, 1):
+        part = _in_float64(X[rows])
+        full[rows], smooth[rows] = kernel.diag(part), _smooth_diagonal(kernel, part)
+    return full, smooth
+
+
+def _smooth_diagonal(kernel: Kernel, X: Array) -> np.ndarray:
+    """``k(x_i, z)`` for another example z with the features of x_i: white noise is zero there."""
+    if isinstance(kernel, White):
+        return np.zeros(X.shape[0])
+    if isinstance(kernel, Sum):
+        return _smooth_diagonal(kernel.left, X) + _smooth_diagonal(kernel.right, X)
+    if isinstance(kernel, Product):
+        return _smooth_diagonal(kernel.left, X) * _smooth_diagonal(kernel.right, X)
+    if isinstance(kernel, Power):
+        return _smooth_diagonal(kernel.kernel, X) ** float(kernel.exponent)
+    return kernel.diag(X)
+
+
+def _row_blocks(X: Array, n_columns: int) -> list[slice]:
+    """Rows whose features in float64 and values of ``n_columns`` columns fit a tile."""
+    n = int(X.shape[0])
+    features = -(-int(X.nnz) // max(1, n)) if sp.issparse(X) else int(X.shape[1])
+    return row_blocks(n, 8 * max(1, n_columns, features), TILE_BYTES)
+
+
+def _in_float64(X: Array) -> Array:
+    return X.astype(np.float64, copy=False)
