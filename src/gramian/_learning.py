@@ -63,6 +63,7 @@ def learn_prior(
     regularization: float,
     intercept_variance: float,
     operator: str,
+    rank: int | None,
     random_state: Any,
     report: Callable[[np.ndarray, float], bool],
 ) -> Learned:
@@ -78,7 +79,15 @@ def learn_prior(
 
     def stage(rows: np.ndarray | None) -> CrossValidationCriterion:
         part, Y, w, trains, held = _rows_of(rows, X, outputs, weights, training, held_out, prior)
-        gram, _ = prior.operator(part, Y, intercept_variance, operator, learning=True)
+        gram, _ = prior.operator(
+            part,
+            Y,
+            intercept_variance,
+            operator,
+            learning=True,
+            rank=rank,
+            random_state=random_state,
+        )
         loss = data.loss if rows is None else data.loss.of_rows(rows)
         problem = Problem(gram, loss, Y, regularization, w)
         criteria.append(choose_criterion(problem, trains, held))

@@ -22,7 +22,7 @@ from gramian._prior import Prior
 from gramian._validation import check_choice, check_flag, check_number
 from gramian.kernels import Kernel
 from gramian.losses import Loss
-from gramian.operators import OperatorRecord
+from gramian.operators import Operator, OperatorRecord
 from gramian.operators.choose import OPERATORS
 from gramian.selection import CrossValidationSearch
 from gramian.solvers import Problem, Progress, Solution
@@ -42,6 +42,7 @@ class KernelMachine(KernelInputs):
     solution_: Solution
     dual_coef_: Array
     intercept_: Array
+    rank: int | None = None  # estimators for pairs have no such parameter
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class KernelMachine(KernelInputs):
         regularization: float = 1.0,
         intercept_variance: float = 1.0,
         operator: str = "auto",
+        rank: int | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
         max_iter: int | None = None,
@@ -64,6 +66,7 @@ class KernelMachine(KernelInputs):
         self.regularization = regularization
         self.intercept_variance = intercept_variance
         self.operator = operator
+        self.rank = rank
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -74,7 +77,8 @@ class KernelMachine(KernelInputs):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = not tags.input_tags.pairwise and self.solver != "exact"
+        only_numpy = self.solver == "exact" or self.operator == "low_rank"
+        tags.array_api_support = not tags.input_tags.pairwise and not only_numpy
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -120,6 +124,8 @@ class KernelMachine(KernelInputs):
         check_number("regularization", self.regularization, strict=True)
         check_number("intercept_variance", self.intercept_variance)
         check_choice("operator", self.operator, self._operators)
+        if self.rank is not None:
+            check_number("rank", self.rank, low=1, whole=True)
         check_choice("solver", self.solver, ("auto", *self._solvers))
         check_number("tol", self.tol)
         if self.max_iter is not None:
@@ -174,6 +180,7 @@ class KernelMachine(KernelInputs):
                 regularization=self.regularization,
                 intercept_variance=self.intercept_variance,
                 operator=self.operator,
+                rank=self.rank,
                 random_state=self.random_state,
                 report=evaluated,
             )
@@ -183,13 +190,19 @@ class KernelMachine(KernelInputs):
             context = root.subcontext(task_name="fit", max_subtasks=None)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         operator, record = prior.operator(
-            X, targets, self.intercept_variance, self.operator, learning=False
+            X,
+            targets,
+            self.intercept_variance,
+            self.operator,
+            learning=False,
+            rank=self.rank,
+            random_state=self.random_state,
         )
         if not prior.is_shared:  # one kernel for each output: outputs are no longer alike
             targets = outputs_first(targets)
         problem = Problem(operator, loss, targets, self._strengths(), weights)
         solve = solve or self._solvers[self._solver_name(problem, record, validation is not None)]
-        fitted = {"X_fit_": X, "_prior": prior, "operator_": record, **state}
+        fitted = {"_prior": prior, "operator_": record, **state}
 
         watch = None
         if validation is not None:
@@ -203,7 +216,7 @@ class KernelMachine(KernelInputs):
                 X=X,
                 y=y,
                 reconstruction_attributes=lambda: (
-                    fitted | self._coefficients(progress.coefficients, X)
+                    fitted | self._function(operator, progress.coefficients, X)
                 ),
             )
             return bool(watch is not None and watch(progress)) or stop
@@ -223,7 +236,7 @@ class KernelMachine(KernelInputs):
         coefficients = solution.coefficients
         if watch is not None and watch.scores:
             coefficients, fitted = watch.best, fitted | watch.result()
-        fitted |= self._coefficients(coefficients, X)
+        fitted |= self._function(operator, coefficients, X)
         for name in _OPTIONAL:
             self.__dict__.pop(name, None)
         for name, value in fitted.items():
@@ -251,18 +264,25 @@ class KernelMachine(KernelInputs):
     def _start(self, problem: Problem) -> Array | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
             return None
+        if self.operator_.name == "low_rank":  # coefficients of the active set only
+            return None
         n, outputs, columns = problem.shape
         same = tuple(self.dual_coef_.shape) == (n, outputs * columns)
         if not same or namespace(self.dual_coef_) is not namespace(problem.targets):
             return None
         return namespace(self.dual_coef_).reshape(self.dual_coef_, problem.shape)
 
-    def _coefficients(self, coefficients: Array, X: Array) -> dict[str, Array]:
-        """Fitted coefficients in the dtype of X; solvers work in float64."""
+    def _function(self, operator: Operator, coefficients: Array, X: Array) -> dict[str, Array]:
+        """The fitted function in the dtype of X; solvers work in float64."""
         xp = namespace(coefficients)
-        dual = xp.reshape(coefficients, (coefficients.shape[0], -1))
-        intercept = self.intercept_variance * xp.sum(dual, axis=0)
-        return {"dual_coef_": xp.astype(dual, X.dtype), "intercept_": xp.astype(intercept, X.dtype)}
+        rows, dual = operator.compress(coefficients)
+        dual = xp.reshape(dual, (dual.shape[0], -1))
+        total = xp.reshape(xp.sum(coefficients, axis=0), (-1,))
+        return {
+            "X_fit_": X if rows is None else rows,
+            "dual_coef_": xp.astype(dual, X.dtype),
+            "intercept_": xp.astype(self.intercept_variance * total, X.dtype),
+        }
 
     def _latent(self, X: Any, method: str) -> Array:
         """Latent values of new examples, shape (n_new, C)."""

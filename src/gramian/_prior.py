@@ -122,19 +122,41 @@ class Prior:
     # --- operators --------------------------------------------------------------------------
 
     def operator(
-        self, X: Array, like: Array, intercept_variance: float, name: str, *, learning: bool
+        self,
+        X: Array,
+        like: Array,
+        intercept_variance: float,
+        name: str,
+        *,
+        learning: bool,
+        rank: int | None = None,
+        random_state: Any = None,
     ) -> tuple[Operator, OperatorRecord]:
         """The Gram operator on training examples; ``learning`` keeps distances for other length scales."""
         copies = len(self.kernels)
+        if name == "low_rank" and copies > 1:
+            raise ValueError(
+                f"operator='low_rank' needs one kernel for all functions, but share gives them {copies}. "
+                "Use share='tied' (or a kernel without free parameters), or operator='streamed'."
+            )
         distances = None
-        if (learning or copies > 1) and is_numpy(X) and all(map(is_isotropic, self.kernels)):
+        several = (learning or copies > 1) and name != "low_rank"
+        if several and is_numpy(X) and all(map(is_isotropic, self.kernels)):
             budget = float(sklearn.get_config()["working_memory"]) * 2**20
             if (copies + 1) * X.shape[0] ** 2 * itemsize(X) <= budget or name == "dense":
                 distances = SquaredDistances(X)
         records: list[OperatorRecord] = []
 
         def build(kernel: Kernel) -> InputOperator:
-            operator, record = choose_operator(kernel, X, name, copies=copies, distances=distances)
+            operator, record = choose_operator(
+                kernel,
+                X,
+                name,
+                copies=copies,
+                distances=distances,
+                rank=rank,
+                random_state=random_state,
+            )
             records.append(record)
             return operator
 

@@ -51,8 +51,12 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
         (exactly so if ``intercept_variance`` is divided by 10 too, or 0).
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
-    operator : {"auto", "dense", "linear", "streamed"}, default="auto"
-        How to multiply with the Gram matrix; see `operator_` for the choice.
+    operator : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
+        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, the others are
+        exact.
+    rank : int, default=None
+        Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
+        half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.
     solver : {"auto", "newton", "kernel_cg", "parameter_cg", "exact"}, default="auto"
         "auto" is "newton": truncated Newton in the RKHS inner product.
     tol : float, default=1e-8
@@ -62,9 +66,10 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
     class_weight : dict or "balanced", default=None
         Weights of the classes; they multiply ``sample_weight``.
     warm_start : bool, default=False
-        Start from the previous coefficients when the number of examples and classes is the same.
-    random_state : int, default=None
-        Not used by the deterministic solvers; accepted by all estimators.
+        Start from the previous coefficients when the number of examples and classes is the same. Not after a
+        low-rank fit, which keeps no coefficients of examples.
+    random_state : int, RandomState or None, default=None
+        Which examples a low-rank fit is represented by, and which ones a coarse search for parameters takes.
 
     Attributes
     ----------
@@ -90,6 +95,7 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
         Certificate, status and history.
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
+        The training examples; of a low-rank fit the ``rank`` examples that represent it, and so for `dual_coef_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
@@ -116,6 +122,7 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
         regularization: float = 1.0,
         intercept_variance: float = 1.0,
         operator: str = "auto",
+        rank: int | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
         max_iter: int | None = None,
@@ -131,6 +138,7 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
             regularization=regularization,
             intercept_variance=intercept_variance,
             operator=operator,
+            rank=rank,
             solver=solver,
             tol=tol,
             max_iter=max_iter,
@@ -221,8 +229,12 @@ class KernelSVC(HingeClassifier):
         λ > 0.
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
-    operator : {"auto", "dense", "linear", "streamed"}, default="auto"
-        How to multiply with the Gram matrix; see `operator_` for the choice.
+    operator : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
+        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, the others are
+        exact.
+    rank : int, default=None
+        Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
+        half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.
     solver : {"auto", "newton", "kernel_cg", "parameter_cg", "exact"}, default="auto"
         "auto" is "newton": truncated Newton in the RKHS inner product.
     tol : float, default=1e-8
@@ -232,9 +244,10 @@ class KernelSVC(HingeClassifier):
     class_weight : dict or "balanced", default=None
         Weights of the classes; they multiply ``sample_weight``.
     warm_start : bool, default=False
-        Start from the previous coefficients when the number of examples and classes is the same.
-    random_state : int, default=None
-        Not used by the deterministic solvers; accepted by all estimators.
+        Start from the previous coefficients when the number of examples and classes is the same. Not after a
+        low-rank fit, which keeps no coefficients of examples.
+    random_state : int, RandomState or None, default=None
+        Which examples a low-rank fit is represented by, and which ones a coarse search for parameters takes.
 
     Attributes
     ----------
@@ -258,6 +271,7 @@ class KernelSVC(HingeClassifier):
         Certificate, status and history.
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
+        The training examples; of a low-rank fit the ``rank`` examples that represent it, and so for `dual_coef_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 

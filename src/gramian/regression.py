@@ -46,8 +46,12 @@ class KernelRidge(RegressorMixin, KernelMachine):
         λ > 0.
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercept; 0 means no intercept.
-    operator : {"auto", "dense", "linear", "streamed"}, default="auto"
-        How to multiply with the Gram matrix; see `operator_` for the choice.
+    operator : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
+        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, the others are
+        exact.
+    rank : int, default=None
+        Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
+        half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.
     solver : {"auto", "exact", "kernel_cg", "newton", "parameter_cg"}, default="auto"
         "auto" is "exact" (Cholesky) for stored matrices up to 5000 examples, else "kernel_cg".
     tol : float, default=1e-8
@@ -55,9 +59,10 @@ class KernelRidge(RegressorMixin, KernelMachine):
     max_iter : int, default=None
         Most iterations; None is the solver's own limit.
     warm_start : bool, default=False
-        Start from the previous coefficients when the number of examples and outputs is the same.
-    random_state : int, default=None
-        Not used by the deterministic solvers; accepted by all estimators.
+        Start from the previous coefficients when the number of examples and outputs is the same. Not after a
+        low-rank fit, which keeps no coefficients of examples.
+    random_state : int, RandomState or None, default=None
+        Which examples a low-rank fit is represented by, and which ones a coarse search for parameters takes.
 
     Attributes
     ----------
@@ -77,6 +82,7 @@ class KernelRidge(RegressorMixin, KernelMachine):
         Certificate, status and history.
     n_iter_ : int
     X_fit_ : array or sparse array of shape (n_samples, n_features)
+        The training examples; of a low-rank fit the ``rank`` examples that represent it, and so for `dual_coef_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 

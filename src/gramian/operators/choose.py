@@ -2,7 +2,7 @@
 
 - a linear kernel works through its features when they are fewer numbers than the n × n matrix;
 - otherwise the matrix is stored if it fits the budget, scikit-learn's ``working_memory`` (1 GiB unless set);
-- otherwise it is streamed;
+- otherwise it is approximated at the rank that was given, if one was, else streamed;
 - pairs have an operator of their own, see `pair_gram`.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import sklearn
 
@@ -20,12 +21,15 @@ from gramian.operators.base import InputOperator
 from gramian.operators.dense import Dense
 from gramian.operators.distances import SquaredDistances
 from gramian.operators.linear import LinearFeatures, linear_variance
+from gramian.operators.low_rank import LowRank
 from gramian.operators.pair_gram import PairGram
 from gramian.operators.streamed import Streamed
 
 logger = logging.getLogger("gramian")
 
-OPERATORS = ("auto", "dense", "linear", "streamed")
+OPERATORS = ("auto", "dense", "linear", "streamed", "low_rank")
+
+DEFAULT_RANK = 1000
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class OperatorRecord:
     Attributes
     ----------
     name : str
-        "dense", "linear" or "streamed"; for pairs "dual", "primal" or "streamed".
+        "dense", "linear", "streamed" or "low_rank"; for pairs "dual", "primal" or "streamed".
     reason : str
         Why it was chosen, in words.
     n_samples : int
@@ -63,6 +67,8 @@ def choose_operator(
     *,
     copies: int = 1,
     distances: SquaredDistances | None = None,
+    rank: int | None = None,
+    random_state: Any = None,
 ) -> tuple[InputOperator, OperatorRecord]:
     """Build the input operator for training.
 
@@ -70,12 +76,17 @@ def choose_operator(
     ----------
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
-    name : {"auto", "dense", "linear", "streamed"}, default="auto"
+    name : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
         For pairs {"auto", "dual", "primal"}.
     copies : int, default=1
         How many such operators there will be; they share the budget.
     distances : SquaredDistances, default=None
         Distances to reuse if the matrix is stored.
+    rank : int, default=None
+        Rank of "low_rank"; None is 1000, or fewer if the factor would take more than half of
+        ``working_memory``. With "auto" a number is consent to an approximation where the matrix does not fit.
+    random_state : int, RandomState or None, default=None
+        Which active set "low_rank" takes.
 
     Returns
     -------
@@ -98,7 +109,7 @@ def choose_operator(
         raise ValueError(
             f"operator must be one of {', '.join(map(repr, OPERATORS))}; got {name!r}."
         )
-    chosen, reason = _choice(kernel, X, copies) if name == "auto" else (name, "asked for")
+    chosen, reason = _choice(kernel, X, copies, rank) if name == "auto" else (name, "asked for")
     if kernel.is_precomputed and chosen != "dense":
         raise ValueError(
             f"operator must be 'auto' or 'dense' for a precomputed kernel, got {name!r}."
@@ -106,6 +117,10 @@ def choose_operator(
     operator: InputOperator
     if chosen == "dense":
         operator = Dense(kernel, X, distances)
+    elif chosen == "low_rank":
+        wanted = default_rank(int(X.shape[0])) if rank is None else rank
+        operator = LowRank(kernel, X, wanted, random_state=random_state)
+        reason = f"{reason}, rank {operator.rank} of {operator.shape[0]}"
     else:
         operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
     return operator, _recorded(operator, chosen, reason)
@@ -134,7 +149,20 @@ def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperato
     return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
 
 
-def _choice(kernel: Kernel, X: Array, copies: int) -> tuple[str, str]:
+def default_rank(n: int) -> int:
+    """Rank where none is given: 1000, or as much as half of ``working_memory`` holds in float64.
+
+    Examples
+    --------
+    >>> from gramian.operators.choose import default_rank
+    >>> default_rank(400), default_rank(20_000), default_rank(1_000_000)
+    (400, 1000, 67)
+    """
+    budget = float(sklearn.get_config()["working_memory"]) * 2**20 / 2
+    return max(1, min(n, DEFAULT_RANK, int(budget // (8 * n))))
+
+
+def _choice(kernel: Kernel, X: Array, copies: int, rank: int | None) -> tuple[str, str]:
     n = int(X.shape[0])
     if kernel.is_precomputed:
         return "dense", "the kernel is precomputed"
@@ -150,7 +178,8 @@ def _choice(kernel: Kernel, X: Array, copies: int) -> tuple[str, str]:
         return "dense", f"{size}, within working_memory = {budget:g} MiB"
     if linear_variance(kernel) is not None:
         return "linear", f"{size}, more than working_memory = {budget:g} MiB"
-    return "streamed", f"{size}, more than working_memory = {budget:g} MiB"
+    chosen = "streamed" if rank is None or copies > 1 else "low_rank"
+    return chosen, f"{size}, more than working_memory = {budget:g} MiB"
 
 
 def _readable(nbytes: float) -> str:

@@ -80,6 +80,9 @@ class CountingOperator(Operator):
     def nbytes(self) -> int:
         return self.operator.nbytes
 
+    def compress(self, A: Any) -> tuple[Any, Any]:
+        return self.operator.compress(A)
+
     def blocks(self, n_outputs: int) -> list:
         return self.operator.blocks(n_outputs)
 
