@@ -29,7 +29,7 @@ from functools import cache
 import numpy as np
 from numba import get_num_threads, njit, prange
 
-from gramian.operators.radial_loops import _apply_profile
+from gramian.operators.radial_loops import apply_profile
 from gramian.operators.radial_product import _choose_route, radial_product
 
 CASES = [  # n, d, dtype, k
@@ -100,7 +100,7 @@ def reference_error(product, X, Z, B, length_scale):
 def _exponentials(S, gain, repeats):
     for task in prange(S.shape[0]):
         for _ in range(repeats):
-            _apply_profile(S[task], gain, False, gain, gain)
+            apply_profile(S[task], gain, False, gain, gain)
 
 
 @cache

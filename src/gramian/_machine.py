@@ -287,7 +287,10 @@ class KernelMachine(KernelInputs):
     def _latent(self, X: Any, method: str) -> Array:
         """Latent values of new examples, shape (n_new, C)."""
         X = self._validated_new(X, method)
-        return self._prior.cross(X, self.X_fit_) @ self.dual_coef_ + self.intercept_[None, :]
+        return (
+            self._prior.cross(X, self.X_fit_, self.operator_.name) @ self.dual_coef_
+            + self.intercept_[None, :]
+        )
 
 
 # Attributes that a fit may or may not set; those of an earlier fit must not stay.

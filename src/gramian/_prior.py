@@ -166,9 +166,9 @@ class Prior:
         record = replace(records[0], nbytes=sum(record.nbytes for record in records))
         return LabelMixed(terms), record
 
-    def cross(self, X_new: Array, X: Array) -> Operator:
-        """The operator from training to new examples, without the intercept."""
-        return LabelMixed([self._term(lambda kernel: cross_operator(kernel, X_new, X))])
+    def cross(self, X_new: Array, X: Array, name: str = "auto") -> Operator:
+        """The operator from training to new examples, without the intercept; ``name`` is that of training."""
+        return LabelMixed([self._term(lambda kernel: cross_operator(kernel, X_new, X, name))])
 
     def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
         """Operator and label structure of the functions."""

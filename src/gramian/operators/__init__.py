@@ -15,6 +15,7 @@ from gramian.operators.pair_gram import PairGram
 from gramian.operators.sampled_kronecker import SampledKronecker
 from gramian.operators.separate import Separate
 from gramian.operators.streamed import Streamed
+from gramian.operators.tree_code import TreeCode
 
 __all__ = [
     "Dense",
@@ -33,6 +34,7 @@ __all__ = [
     "SampledKronecker",
     "Separate",
     "Streamed",
+    "TreeCode",
     "choose_operator",
     "cross_operator",
 ]

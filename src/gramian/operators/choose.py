@@ -24,10 +24,11 @@ from gramian.operators.linear import LinearFeatures, linear_variance
 from gramian.operators.low_rank import LowRank
 from gramian.operators.pair_gram import PairGram
 from gramian.operators.streamed import Streamed
+from gramian.operators.tree_code import TreeCode
 
 logger = logging.getLogger("gramian")
 
-OPERATORS = ("auto", "dense", "linear", "streamed", "low_rank")
+OPERATORS = ("auto", "dense", "linear", "streamed", "tree_code", "low_rank")
 
 DEFAULT_RANK = 1000
 
@@ -122,7 +123,7 @@ def choose_operator(
         operator = LowRank(kernel, X, wanted, random_state=random_state)
         reason = f"{reason}, rank {operator.rank} of {operator.shape[0]}"
     else:
-        operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
+        operator = _CLASSES[chosen](kernel, X)
     return operator, _recorded(operator, chosen, reason)
 
 
@@ -132,8 +133,15 @@ def _recorded(operator: InputOperator, name: str, reason: str) -> OperatorRecord
     return record
 
 
-def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperator:
+_CLASSES = {"linear": LinearFeatures, "streamed": Streamed, "tree_code": TreeCode}
+
+
+def cross_operator(
+    kernel: Kernel, X_new: Array, X_train: Array, name: str = "auto"
+) -> InputOperator:
     """Return the operator from training examples to new ones, for prediction.
+
+    ``name`` is that of the operator in training: a tree code predicts by a tree code.
 
     Examples
     --------
@@ -145,6 +153,8 @@ def cross_operator(kernel: Kernel, X_new: Array, X_train: Array) -> InputOperato
     """
     if isinstance(kernel, PairwiseKernel):
         return PairGram(kernel, X_new, X_train)
+    if name == "tree_code":
+        return TreeCode(kernel, X_new, X_train)
     linear = linear_variance(kernel) is not None
     return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
 

@@ -25,9 +25,22 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic, overload
 
-__all__ = ["CHUNK", "GROUP", "PANEL", "add_up", "exp2", "fused_block", "tile_block"]
+__all__ = [
+    "CHUNK",
+    "FLAGS",
+    "GROUP",
+    "PANEL",
+    "STRIP",
+    "add_row_sums",
+    "add_up",
+    "apply_profile",
+    "distances",
+    "exp2",
+    "fused_block",
+    "tile_block",
+]
 
-_FLAGS = {
+FLAGS = {
     "contract",
     "reassoc",
     "nsz",
@@ -35,7 +48,7 @@ _FLAGS = {
 GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
 CHUNK = 32  # rows per parallel task
 PANEL = 256  # rows per parallel task that goes through a tile: BLAS needs that many
-_STRIP = 512  # columns per strip: four rows of it are 8 KiB (float32) in a 32 KiB cache
+STRIP = 512  # columns per strip: four rows of it are 8 KiB (float32) in a 32 KiB cache
 
 # Minimax polynomials of 2^f on (−1, 0] in relative error, constrained to be exactly 1 at f = 0.
 # Errors 2.0e−9 and 2.2e−16, below the rounding of the arithmetic.
@@ -86,7 +99,7 @@ def exp2(v):
     raise NotImplementedError
 
 
-@overload(exp2, jit_options={"fastmath": _FLAGS})
+@overload(exp2, jit_options={"fastmath": FLAGS})
 def _exp2_of_type(v):
     return _exp2_single if v == types.float32 else _exp2_double
 
@@ -125,8 +138,8 @@ def _exp2_double(v):
     return p * _as_float64(bits)  # pyright: ignore[reportCallIssue]
 
 
-@njit(cache=True, fastmath=_FLAGS)
-def _apply_profile(s, gain, rooted, linear, square):
+@njit(cache=True, fastmath=FLAGS)
+def apply_profile(s, gain, rooted, linear, square):
     """Squared distances become kernel values, in place."""
     if not rooted:
         for j in range(s.size):
@@ -139,8 +152,8 @@ def _apply_profile(s, gain, rooted, linear, square):
             s[j] = value + t * (linear + t * square) * value
 
 
-@njit(cache=True, fastmath=_FLAGS)
-def _distances(X, i, Z, j0, s, t):
+@njit(cache=True, fastmath=FLAGS)
+def distances(X, i, Z, j0, s, t):
     """Squared distances of rows i and i + 1 to the columns from j0 on, into s and t.
 
     Two rows and four features at a time: sixteen flops for every six loads and two stores. The number of
@@ -176,8 +189,8 @@ def _distances(X, i, Z, j0, s, t):
             t[j] += (ya - a) * (ya - a) + (yb - b) * (yb - b)
 
 
-@njit(cache=True, fastmath=_FLAGS)
-def _add_row_sums(S, width, B, j0, totals):
+@njit(cache=True, fastmath=FLAGS)
+def add_row_sums(S, width, B, j0, totals):
     """totals[r] += S[r] · B over a strip, in the working precision; the strips add up in float64."""
     a, b, c, d = S[0, :width], S[1, :width], S[2, :width], S[3, :width]
     for k in range(B.shape[0]):
@@ -194,7 +207,7 @@ def _add_row_sums(S, width, B, j0, totals):
         totals[3, k] += td
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@njit(cache=True, fastmath=FLAGS)
 def _add_column_sums(S, width, B, j0, sums):
     """The transposed use of the same strip: sums += Bᵀ S, B the four rows' right-hand sides."""
     a, b, c, d = S[0, :width], S[1, :width], S[2, :width], S[3, :width]
@@ -205,7 +218,7 @@ def _add_column_sums(S, width, B, j0, sums):
             total[j] += (a[j] * ba + b[j] * bb) + (c[j] * bc + d[j] * bd)
 
 
-@njit(cache=True, parallel=True, fastmath=_FLAGS)
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
     """Add the products of the rows X with the columns from first to last to the `totals` of the rows.
 
@@ -215,35 +228,35 @@ def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
     """
     gain, rooted, linear, square = profile
     for task in prange((X.shape[0] + CHUNK - 1) // CHUNK):
-        S = np.empty((GROUP, _STRIP), X.dtype)
+        S = np.empty((GROUP, STRIP), X.dtype)
         mirrored = sums.shape[0] > 0
         if mirrored:
             sums[task] = 0
-        for j0 in range(first, last, _STRIP):
-            width = min(last - j0, _STRIP)
+        for j0 in range(first, last, STRIP):
+            width = min(last - j0, STRIP)
             for i in range(task * CHUNK, min(X.shape[0], (task + 1) * CHUNK), GROUP):
-                _distances(X, i, Z, j0, S[0, :width], S[1, :width])
-                _distances(X, i + 2, Z, j0, S[2, :width], S[3, :width])
+                distances(X, i, Z, j0, S[0, :width], S[1, :width])
+                distances(X, i + 2, Z, j0, S[2, :width], S[3, :width])
                 for r in range(GROUP):
-                    _apply_profile(S[r, :width], gain, rooted, linear, square)
-                _add_row_sums(S, width, B, j0, totals[i : i + GROUP])
+                    apply_profile(S[r, :width], gain, rooted, linear, square)
+                add_row_sums(S, width, B, j0, totals[i : i + GROUP])
                 if mirrored:
                     _add_column_sums(S, width, B_rows[i : i + GROUP], j0 - first, sums[task])
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@njit(cache=True, fastmath=FLAGS)
 def _tile_by_differences(X, Z, profile, tile):
     """Kernel values of all rows of X (an even number) and all columns of Z."""
     gain, rooted, linear, square = profile
-    for j0 in range(0, Z.shape[1], _STRIP):
-        stop = min(Z.shape[1], j0 + _STRIP)
+    for j0 in range(0, Z.shape[1], STRIP):
+        stop = min(Z.shape[1], j0 + STRIP)
         for i in range(0, X.shape[0], 2):
-            _distances(X, i, Z, j0, tile[i, j0:stop], tile[i + 1, j0:stop])
-            _apply_profile(tile[i, j0:stop], gain, rooted, linear, square)
-            _apply_profile(tile[i + 1, j0:stop], gain, rooted, linear, square)
+            distances(X, i, Z, j0, tile[i, j0:stop], tile[i + 1, j0:stop])
+            apply_profile(tile[i, j0:stop], gain, rooted, linear, square)
+            apply_profile(tile[i + 1, j0:stop], gain, rooted, linear, square)
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@njit(cache=True, fastmath=FLAGS)
 def _tile_by_expansion(X, xx, Z, zz, profile, tile):
     """The same by ‖x‖² + ‖z‖² − 2⟨x, z⟩."""
     gain, rooted, linear, square = profile
@@ -253,10 +266,10 @@ def _tile_by_expansion(X, xx, Z, zz, profile, tile):
         for j in range(row.size):
             s = (norm + zz[j]) - (row[j] + row[j])
             row[j] = s if s > 0 else row.dtype.type(0)
-        _apply_profile(row, gain, rooted, linear, square)
+        apply_profile(row, gain, rooted, linear, square)
 
 
-@njit(cache=True, parallel=True, fastmath=_FLAGS)
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def tile_block(X, xx, Z, zz, expand, B, profile, tile, totals, B_rows, sums):
     """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
 
@@ -279,12 +292,12 @@ def tile_block(X, xx, Z, zz, expand, B, profile, tile, totals, B_rows, sums):
             np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
 
 
-@njit(cache=True, parallel=True, fastmath=_FLAGS)
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def add_up(sums, totals):
     """totals[j, k] += Σ_task sums[task, k, j], in the precision of `totals`."""
-    for strip in prange((totals.shape[0] + _STRIP - 1) // _STRIP):
-        j0 = strip * _STRIP
-        stop = min(totals.shape[0], j0 + _STRIP)
+    for strip in prange((totals.shape[0] + STRIP - 1) // STRIP):
+        j0 = strip * STRIP
+        stop = min(totals.shape[0], j0 + STRIP)
         total = np.empty(stop - j0)
         for k in range(totals.shape[1]):
             total[:] = 0

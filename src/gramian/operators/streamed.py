@@ -8,6 +8,7 @@ Numba kernels of `radial_product`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,9 +63,13 @@ class Streamed(InputOperator):
             return float(kernel.noise) * B if self.Z is None else self._zeros(B)
         profile = _profile(kernel)
         if profile is not None and is_numpy(self.X) and is_numpy(B):
-            other = self.X if self.Z is None else self.Z
-            return radial_product(self.X, other, B, kernel.length_scale, profile=profile)
+            return self._radial(kernel, profile, B)
         return tiled_product(kernel, self.X, self.Z, B)
+
+    def _radial(self, kernel: Any, profile: str, B: np.ndarray) -> np.ndarray:
+        """The product with an RBF or Matérn term, on NumPy arrays."""
+        other = self.X if self.Z is None else self.Z
+        return radial_product(self.X, other, B, kernel.length_scale, profile=profile)
 
     def _tiles(self) -> Iterator[Array]:
         for _, values in tiles(self.kernel, self.X, self.Z):

@@ -1,0 +1,131 @@
+"""A kernel matrix that is neither stored nor evaluated where it does not matter, with a bound on the error.
+
+Three ways to multiply with a term of the kernel, of which the cheapest is taken:
+
+- `near_cells`: far pairs of cells of a k-d tree are left out; for length scales short against the spread of the data;
+- `gaussian_grid`: cells with many points are summarised by interpolation; for RBF kernels with long length scales,
+  few features;
+- all pairs, as in `Streamed`, where neither helps; also for terms that are not RBF or Matérn.
+
+Each row of the matrix is off by at most ``error`` in the sum of magnitudes, whatever the right-hand side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import Array, is_numpy
+from gramian.kernels import Kernel
+from gramian.operators.gaussian_grid import GaussianGrid, find_gaussian_grid
+from gramian.operators.near_cells import NearCells, find_near_cells
+from gramian.operators.streamed import Streamed
+
+__all__ = ["TreeCode"]
+
+# Seconds of one kernel value on one core (Zen 4), and for each further column: float32, float64.
+PER_VALUE = {np.float32: (3.0e-10, 0.4e-10), np.float64: (7.0e-10, 0.8e-10)}
+MIRRORED = 16  # columns up to which streaming evaluates half of a symmetric matrix
+GATHERING = 1.2  # what near values cost more than streamed ones
+
+
+class TreeCode(Streamed):
+    """The matrix ``k(X, Z)`` of kernels that fall with the distance, within a bound on the error.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Terms of a sum that are not RBF or Matérn are streamed.
+    X : ndarray of shape (n_samples, n_features)
+        Worthwhile for few features, up to six or so.
+    Z : ndarray of shape (m_samples, n_features), default=None
+        None means X itself: the symmetric training matrix, with white noise on its diagonal.
+    error : float, default=1e-8
+        Each row of the matrix is off by at most this × the variance of the kernel, in the sum of magnitudes. So a
+        product with B is off by at most ``error`` × the largest magnitude in B, and for the symmetric matrix by
+        ``error`` × the norm of B in norm. Rounding comes on top.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import Streamed, TreeCode
+    >>> X = np.linspace(0, 1000, 4000)[:, None]
+    >>> B = np.sin(X)
+    >>> operator = TreeCode(RBF(2.0), X)
+    >>> bool(np.abs(operator @ B - Streamed(RBF(2.0), X) @ B).max() <= 1e-8)
+    True
+    >>> operator.methods
+    ('near cells',)
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None, *, error: float = 1e-8):
+        if not (is_numpy(X) and (Z is None or is_numpy(Z))):
+            raise TypeError(
+                f"operator='tree_code' needs NumPy arrays, got {type(X).__name__}; use operator='streamed'."
+            )
+        if not 0 < error < 1:
+            raise ValueError(f"error must lie between 0 and 1, got {error!r}.")
+        super().__init__(kernel, X, Z)
+        self.error = error
+        self._plans: dict[Any, NearCells | GaussianGrid | None] = {}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """How each term is multiplied, in the order of their first products."""
+        names = {NearCells: "near cells", GaussianGrid: "grid", type(None): "all pairs"}
+        return tuple(names[type(plan)] for plan in self._plans.values())
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the error of a row, the largest of all terms multiplied so far, each relative to its variance."""
+        return max((plan.error_bound for plan in self._plans.values() if plan), default=0.0)
+
+    def _radial(self, kernel: Any, profile: str, B: np.ndarray) -> np.ndarray:
+        plan = self._plan(kernel, profile, B)
+        return super()._radial(kernel, profile, B) if plan is None else plan.product(B)
+
+    def _plan(self, kernel: Any, profile: str, B: np.ndarray) -> NearCells | GaussianGrid | None:
+        """The cheapest way; found in the first product and kept."""
+        length_scale = np.asarray(kernel.length_scale, dtype=np.float64)
+        dtype = np.float32 if np.result_type(self.X, B) == np.float32 else np.float64
+        key = (profile, length_scale.tobytes(), dtype)
+        if key not in self._plans:
+            self._plans[key] = self._planned(length_scale, profile, dtype, B.shape[1])
+        return self._plans[key]
+
+    def _planned(
+        self, length_scale: np.ndarray, profile: str, dtype: Any, k: int
+    ) -> NearCells | GaussianGrid | None:
+        n, m = self.shape
+        if 0 in (n, m):
+            return None
+        first, further = PER_VALUE[dtype]
+        value = first + further * (k - 1)
+        half = self.Z is None and k <= MIRRORED
+        streamed = n * m * value * (0.5 if half else 1.0)
+        grid = None
+        if profile == "rbf":
+            grid = find_gaussian_grid(self.X, self.Z, length_scale, self.error, k, streamed)
+        least = streamed if grid is None else grid.seconds * k
+        near = find_near_cells(
+            self.X, self.Z, length_scale, profile, self.error, dtype, least / (GATHERING * value)
+        )
+        return grid if near is None else near
+
+    def _accurate(self, B: Array) -> Array:
+        return self._matmul(B)  # B is in float64, and so are the loops
+
+    def cross(self, X_new: Array) -> TreeCode:
+        return TreeCode(self.kernel, X_new, self.X, error=self.error)
+
+    def clone_with_theta(self, theta: np.ndarray) -> TreeCode:
+        return TreeCode(self.kernel.clone_with_theta(theta), self.X, self.Z, error=self.error)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(plan.nbytes for plan in self._plans.values() if plan)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_plans": {}}  # found again when needed
