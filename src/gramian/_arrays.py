@@ -13,6 +13,8 @@ from array_api_compat import device as device_of
 # docstring says so. Static types cannot express "same library in, same library out".
 Array = Any
 
+BLOCK_BYTES = 8 * 2**20  # of rows that are copied at a time: near the cache, and little memory
+
 
 def namespace(*arrays: Array) -> Any:
     """Return the array namespace shared by the arrays; NumPy for sparse ones."""

@@ -158,7 +158,10 @@ class RepresenterModel(KernelInputs):
             return fitted | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
         support = np.flatnonzero(A.any(axis=1))
         fitted |= {"support_": support, "dual_coef_": mixed(A[support]).astype(X.dtype)}
-        return fitted if kernel.is_precomputed else fitted | {"X_fit_": X[support]}
+        if kernel.is_precomputed:
+            return fitted
+        # a memory-mapped file is not copied if all of it is needed
+        return fitted | {"X_fit_": X if support.size == X.shape[0] else X[support]}
 
     def _latent(self, X: Any, method: str) -> np.ndarray:
         """Scores of new examples, one column for each function."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, float_sum, namespace
+from gramian._arrays import BLOCK_BYTES, Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
 
@@ -132,4 +132,9 @@ def squared_norms(X: Array) -> Array:
     """``‖x_i‖²`` as an array of shape (n,)."""
     if hasattr(X, "toarray"):
         return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
-    return namespace(X).sum(X * X, axis=1)
+    if not is_numpy(X):
+        return namespace(X).sum(X * X, axis=1)
+    norms = np.empty(X.shape[0], dtype=X.dtype)
+    for rows in row_blocks(X.shape[0], X.shape[1] * X.itemsize, BLOCK_BYTES):
+        norms[rows] = np.sum(X[rows] * X[rows], axis=1)
+    return norms

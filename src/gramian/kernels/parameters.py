@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, namespace
+from gramian._arrays import BLOCK_BYTES, Array, is_numpy, namespace, row_blocks
 
 DEFAULT_BOUNDS = (1e-5, 1e5)
 
@@ -30,8 +30,12 @@ def data_scale(X: Array, weights: Array | None = None) -> float:
         rows = xp.ones_like(X[:, 0]) if weights is None else weights
         w = xp.astype(rows, xp.float64)[:, None]
         count = float(xp.sum(w)) * X.shape[1]
-        mean = float(xp.sum(w * xp.astype(X, xp.float64))) / count
-        variance = float(xp.sum(w * (xp.astype(X, xp.float64) - mean) ** 2)) / count
+        # some rows at a time, so that a memory-mapped file is not copied
+        blocks = row_blocks(X.shape[0], 8 * X.shape[1], BLOCK_BYTES) if is_numpy(X) else [...]
+        parts = [(w[rows], X[rows]) for rows in blocks]
+        mean = sum(float(xp.sum(v * xp.astype(part, xp.float64))) for v, part in parts) / count
+        squares = (v * (xp.astype(part, xp.float64) - mean) ** 2 for v, part in parts)
+        variance = sum(float(xp.sum(square)) for square in squares) / count
     scale = X.shape[1] * variance
     return scale if scale > 0 and np.isfinite(scale) else 1.0
 

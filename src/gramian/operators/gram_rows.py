@@ -22,7 +22,7 @@ from gramian.kernels import Kernel
 from gramian.operators.dense import Dense
 from gramian.operators.linear import LinearFeatures, linear_variance
 from gramian.operators.streamed import Streamed
-from gramian.operators.tiles import TILE_BYTES
+from gramian.operators.tiles import TILE_BYTES, kernel_rows
 
 __all__ = ["GramRows"]
 
@@ -148,23 +148,27 @@ class GramRows:
         self._last_use[slots[slots >= 0]] = self._clock
         self.n_hits += index.size - missing.size
         if missing.size:
-            values = self._evaluated(missing)
             slots = np.argpartition(self._last_use, missing.size - 1)[: missing.size]
             before = self._row_of[slots]
             self._slot_of[before[before >= 0]] = -1
-            self._cache[slots] = values
+            self._row_of[slots] = -1  # nothing, should evaluation be interrupted
+            self._evaluate(missing, slots)
             self._row_of[slots] = missing
             self._slot_of[missing] = slots
             self._last_use[slots] = self._clock
             self.n_computed += missing.size
         return self._slot_of[index]
 
-    def _evaluated(self, index: np.ndarray) -> np.ndarray:
-        values = self.kernel(self.X[index, :], self.X)
-        values += self.dtype.type(self.intercept_variance)
-        # between two sets of rows a kernel has no white noise, which lives where they are the same
-        values[np.arange(index.size), index] = self._diagonal[index]
-        return values
+    def _evaluate(self, index: np.ndarray, slots: np.ndarray) -> None:
+        """Write rows into slots of the cache, a tile at a time."""
+        longest = max(self.X.shape) if isinstance(self.X, np.ndarray) else self.shape[1]
+        for block in row_blocks(index.size, longest * self.dtype.itemsize, TILE_BYTES):
+            some = index[block]
+            values = kernel_rows(self.kernel, self.X[some, :], self.X)
+            values += self.dtype.type(self.intercept_variance)
+            # between two sets of rows a kernel has no white noise, which lives where they are the same
+            values[np.arange(some.size), some] = self._diagonal[some]
+            self._cache[slots[block]] = values
 
     def __matmul__(self, A: np.ndarray) -> np.ndarray:
         """Return ``K A`` in float64, with sums in float64; A has shape (n, k)."""

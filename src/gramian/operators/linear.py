@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, float_sum, namespace
+from gramian._arrays import Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels import Constant, Kernel, Linear, Product
 from gramian.operators.base import InputOperator
 from gramian.operators.sparse_product import gram_dot
-from gramian.operators.tiles import tiles
+from gramian.operators.tiles import TILE_BYTES, tiles
 
 
 def linear_variance(kernel: Kernel) -> float | None:
@@ -77,6 +77,8 @@ class LinearFeatures(InputOperator):
         return product if self.variance == 1 else self.variance * product
 
     def _accurate(self, B: Array) -> Array:
+        if is_numpy(self.X):
+            return self._scaled(_product_by_rows(self.X, self.X if self.Z is None else self.Z, B))
         left, right = (_in_float64(part) for part in (self.X, self._transposed))
         return self._scaled(_gram_product(left, right, B))
 
@@ -117,6 +119,17 @@ class LinearFeatures(InputOperator):
 
 def _in_float64(A: Array) -> Array:
     return A.astype(np.float64) if sp.issparse(A) else namespace(A).astype(A, namespace(A).float64)
+
+
+def _product_by_rows(X: np.ndarray, Z: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """X (Zᵀ B) in float64, without copies of X and Z in that precision."""
+    inner = np.zeros((Z.shape[1], B.shape[1]))
+    for rows in row_blocks(Z.shape[0], 8 * Z.shape[1], TILE_BYTES):
+        inner += Z[rows].astype(np.float64).T @ B[rows]
+    out = np.empty((X.shape[0], B.shape[1]))
+    for rows in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
+        out[rows] = X[rows].astype(np.float64) @ inner
+    return out
 
 
 def _gram_product(X: Array, Zt: Array, B: Array) -> Array:

@@ -17,8 +17,9 @@ Method
 
 Cost
     n·m·d multiply-adds for the distances, n·m evaluations of φ (half of both if Z is X) and n·m·k
-    multiply-adds. Memory: a copy of Z in units of ℓ, a block of X, a tile (8 MiB at most), a float64
-    accumulator of the shape of a block of the output (of the output, if Z is X).
+    multiply-adds. Memory: a panel of Z (32 MiB at most) and a block of X (16 MiB) in units of ℓ, a tile (16 MiB at
+    most), a float64 accumulator of the shape of a block of the output (of the output, if Z is X). X and Z may be
+    memory-mapped files: all of them is read once for each panel, and never copied.
 
 Floor
     flops / GEMM rate + exps / exp rate; `benchmarks/streamed.py` measures both and the distance to them.
@@ -55,6 +56,8 @@ _FUSED_BLOCK = (
 _FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
 _TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
 _PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
+_PANEL_BYTES = 32 * 2**20  # of the columns in units of ℓ; beyond, one panel of them after the other
+_PIECE = 2**14  # numbers in float64 at a time, in the cache, while they are brought into units of ℓ
 _SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
 _EXACT_BYTES = 32 * 2**20  # a larger accumulator of a symmetric product is kept in the dtype of X
 # A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
@@ -210,9 +213,10 @@ def prepare(A, rows, units, dtype) -> np.ndarray:
         np.multiply(block, dtype(units.factor), out=inner)
     else:
         # In float64, so that each coordinate is rounded once only.
-        exact = block - units.centre
-        exact *= units.factor
-        inner[...] = exact
+        for piece in _cut(count, max(1, _PIECE // d)):
+            exact = block[piece] - units.centre
+            exact *= units.factor
+            inner[piece] = exact
     return prepared
 
 
@@ -226,37 +230,55 @@ def _cut(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def _ranges(rows: slice, m: int, width: int, mirrored: bool) -> Iterator[tuple[int, int, bool]]:
+def _panels(m: int, d: int, dtype: type, size: int) -> list[slice]:
+    """Columns to keep in units of ℓ at a time, in blocks of `size`, so that no diagonal block is cut in two."""
+    affordable = _PANEL_BYTES // (_even(d) * dtype(0).itemsize)
+    return _cut(m, max(1, affordable // size) * size)
+
+
+def _ranges(
+    rows: slice, panel: slice, width: int, mirrored: bool
+) -> Iterator[tuple[int, int, bool]]:
     """Columns (first, last, also transposed?) of the blocks of these rows; from the diagonal on if `mirrored`."""
-    if mirrored:
+    if mirrored and panel.start <= rows.start < panel.stop:
         for first in range(rows.start, rows.stop, width):
             yield first, min(first + width, rows.stop), False
-    for first in range(rows.stop if mirrored else 0, m, width):
-        yield first, min(first + width, m), mirrored
+    start = max(rows.stop, panel.start) if mirrored else panel.start
+    for first in range(start, panel.stop, width):
+        yield first, min(first + width, panel.stop), mirrored
 
 
-def _walk(X, B, units, size, width, mirrored, multiply, out) -> None:
-    """Visit the blocks of the matrix, or those of its upper half if `mirrored`.
+def _walk(X, B, units, size, width, mirrored, prepared, multiply, out) -> None:
+    """Visit the blocks of the matrix, or those of its upper half if `mirrored`, by panels of columns.
 
-    ``multiply(x, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows and,
-    unless `totals_J` is None, that of its transpose to the totals of its columns.
+    ``multiply(x, columns, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows
+    and, unless `totals_J` is None, that of its transpose to the totals of its columns; ``columns = prepared(panel)``.
     """
     k, dtype = B.shape[1], B.dtype.type
     exact = not mirrored or B.size * 8 <= _EXACT_BYTES
     kept = X.shape[0] if mirrored else size
     totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
-    for I in _cut(X.shape[0], size):
-        x = prepare(X, I, units, dtype)
-        start = I.start if mirrored else 0
-        totals_I = totals[start : start + x.shape[0]]
-        B_I = np.zeros((x.shape[0], k), dtype)
-        if mirrored:
-            B_I[: I.stop - I.start] = B[I]
-        else:
-            totals_I[...] = 0
-        for first, last, twice in _ranges(I, B.shape[0], width, mirrored):
-            multiply(x, first, last, totals_I, B_I, totals[first:last] if twice else None)
-        out[I] = totals_I[: I.stop - I.start]
+    out[...] = 0
+    for panel in _panels(B.shape[0], X.shape[1], dtype, size):
+        columns = prepared(panel)
+        for I in _cut(panel.stop if mirrored else X.shape[0], size):
+            x = prepare(X, I, units, dtype)
+            start = I.start if mirrored else 0
+            totals_I = totals[start : start + x.shape[0]]
+            B_I = np.zeros((x.shape[0], k), dtype)
+            if mirrored:
+                B_I[: I.stop - I.start] = B[I]
+            else:
+                totals_I[...] = 0
+            for first, last, twice in _ranges(I, panel, width, mirrored):
+                totals_J = totals[first:last] if twice else None
+                multiply(x, columns, first, last, totals_I, B_I, totals_J)
+            if not mirrored:
+                out[I] += totals_I[: I.stop - I.start]
+            del x  # before the next one is made
+        del columns
+    if mirrored:
+        out[...] = totals[: X.shape[0]]
 
 
 def _fused_product(X, Z, B, units, out) -> None:
@@ -266,20 +288,24 @@ def _fused_product(X, Z, B, units, out) -> None:
     sums = np.empty(_SUMS_BYTES // B.itemsize if mirrored else 0, dtype)
     size = _size(X.shape[1], dtype, _FUSED_BLOCK)
     width = min(_FUSED_WIDTH, sums.size // (size // CHUNK * k) or _FUSED_WIDTH)
-    y = np.ascontiguousarray(B.T)
-    z = np.empty((_even(Z.shape[1]), Z.shape[0]), dtype)
-    for J in _cut(Z.shape[0], size):
-        z[:, J] = prepare(Z, J, units, dtype)[: J.stop - J.start].T
 
-    def multiply(x, first, last, totals_I, B_I, totals_J):
+    def prepared(panel):
+        z = np.empty((_even(Z.shape[1]), panel.stop - panel.start), dtype)
+        for J in _cut(z.shape[1], size):
+            rows = slice(panel.start + J.start, panel.start + J.stop)
+            z[:, J] = prepare(Z, rows, units, dtype)[: J.stop - J.start].T
+        return panel.start, z, np.ascontiguousarray(B[panel].T)
+
+    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
+        start, z, y = columns
         shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, last - first)
         partial = sums[: math.prod(shape)].reshape(shape)
         with exclusive():
-            fused_block(x, z, y, first, last, units.profile, totals_I, B_I, partial)
+            fused_block(x, z, y, first - start, last - start, units.profile, totals_I, B_I, partial)
             if totals_J is not None:
                 add_up(partial, totals_J)
 
-    _walk(X, B, units, size, width, mirrored, multiply, out)
+    _walk(X, B, units, size, width, mirrored, prepared, multiply, out)
 
 
 def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
@@ -290,12 +316,16 @@ def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
     buffer = np.empty(2 * width**2, dtype)
     sums = np.empty(-(-2 * width // PANEL) * width * k if mirrored else 0, dtype)
     limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
-    columns = {}
-    for J in _cut(Z.shape[0], width):
-        z = np.ascontiguousarray(prepare(Z, J, units, dtype)[: J.stop - J.start].T)
-        columns[J.start] = (z, np.einsum("ij,ij->j", z, z))
 
-    def multiply(x, first, last, totals_I, B_I, totals_J):
+    def prepared(panel):
+        columns = {}
+        for first in range(panel.start, panel.stop, width):
+            rows = slice(first, min(first + width, panel.stop))
+            z = np.ascontiguousarray(prepare(Z, rows, units, dtype)[: rows.stop - first].T)
+            columns[first] = (z, np.einsum("ij,ij->j", z, z))
+        return columns
+
+    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
         z, zz = columns[first]
         xx = np.einsum("ij,ij->i", x, x)
         shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), last - first, k)
@@ -309,4 +339,4 @@ def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
             totals_J += partial.sum(axis=0, dtype=np.float64)
 
     # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
-    _walk(X, B, units, 2 * width, width, mirrored, multiply, out)
+    _walk(X, B, units, 2 * width, width, mirrored, prepared, multiply, out)

@@ -1,32 +1,54 @@
 """Tiles of a Gram matrix: a few rows at a time, within a memory budget.
 
 The rows a tile may hold follow from its bytes, so no size of problem runs out of memory; it only
-takes longer.
+takes longer. Kernels make scaled copies of their examples: wide arrays are passed to them by panels of
+rows, so that a memory-mapped file is never copied as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, itemsize, namespace, row_blocks
+from gramian._arrays import BLOCK_BYTES, Array, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
 
 # A tile and the temporaries of a kernel evaluation (about four of its size) stay near the cache and below
 # the 64 MiB that one product may take on top of its input and output.
-TILE_BYTES = 8 * 2**20
+TILE_BYTES = BLOCK_BYTES
 
 
 def tile_slices(X: Array, Z: Array) -> list[slice]:
-    """Row blocks of X so that a tile X_block × Z has at most `TILE_BYTES`."""
-    return row_blocks(X.shape[0], Z.shape[0] * itemsize(X), TILE_BYTES)
+    """Row blocks of X so that neither they nor a tile X_block × Z have more than `TILE_BYTES`."""
+    longest = max(Z.shape[0], X.shape[1]) if isinstance(X, np.ndarray) else Z.shape[0]
+    return row_blocks(X.shape[0], longest * itemsize(X), TILE_BYTES)
+
+
+def _panels(Z: Array, offset: int | None) -> Iterator[tuple[slice, Array, int | None]]:
+    """Yield row blocks of Z that kernels may copy, with their places and the offset of the same examples."""
+    blocks = [slice(0, Z.shape[0])]
+    if isinstance(Z, np.ndarray):
+        blocks = row_blocks(Z.shape[0], Z.shape[1] * itemsize(Z), TILE_BYTES)
+    if len(blocks) <= 1:
+        yield slice(0, Z.shape[0]), Z, offset
+        return
+    for rows in blocks:
+        yield rows, Z[rows], None if offset is None else offset - rows.start
+
+
+def kernel_rows(kernel: Kernel, X: Array, Z: Array, offset: int | None = None) -> Array:
+    """Return ``k(X, Z)`` for few rows X; a NumPy Z is not copied as a whole."""
+    pieces = [kernel(X, panel, offset=shifted) for _, panel, shifted in _panels(Z, offset)]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
 
 
 def tiles(kernel: Kernel, X: Array, Z: Array | None):
     """Yield ``(rows, kernel values)``; Z=None is the symmetric matrix of X."""
     other = X if Z is None else Z
     for rows in tile_slices(X, other):
-        yield rows, kernel(X[rows, :], other, offset=rows.start if Z is None else None)
+        yield rows, kernel_rows(kernel, X[rows, :], other, rows.start if Z is None else None)
 
 
 def tiled_product(kernel: Kernel, X: Array, Z: Array | None, B: Array) -> Array:
@@ -48,7 +70,8 @@ def tiled_vjp(kernel: Kernel, X: Array, Z: Array | None, E: Array, F: Array) -> 
     for rows in tile_slices(X, other):
         weights = E[rows, :] @ F.T
         offset = rows.start if Z is None else None
-        gradient += kernel.vjp(X[rows, :], other, weights, offset=offset)
+        for columns, panel, shifted in _panels(other, offset):
+            gradient += kernel.vjp(X[rows, :], panel, weights[:, columns], offset=shifted)
     return gradient
 
 
@@ -58,6 +81,6 @@ def stored(kernel: Kernel, X: Array) -> Array:
         return kernel(X)
     K = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     for rows in tile_slices(X, X):
-        K[rows, : rows.stop] = kernel(X[rows, :], X[: rows.stop, :], offset=rows.start)
+        K[rows, : rows.stop] = kernel_rows(kernel, X[rows, :], X[: rows.stop, :], rows.start)
         K[: rows.start, rows] = K[rows, : rows.start].T
     return K
