@@ -38,10 +38,10 @@ from scipy.linalg import solve_triangular
 from gramian._arrays import Array, is_numpy, row_blocks
 from gramian.kernels import Kernel, Power, Product, Sum, White
 from gramian.operators.base import InputOperator
+from gramian.operators.low_rank_cross import LowRankCross
 from gramian.operators.pivoted_cholesky import pivoted_cholesky
 from gramian.operators.skinny_product import is_skinny, skinny_product
-from gramian.operators.streamed import Streamed
-from gramian.operators.tiles import TILE_BYTES, tiled_vjp
+from gramian.operators.tiles import TILE_BYTES
 
 # Rows of a block whose diagonal is differentiated: its square is computed for the sake of the diagonal.
 DIAGONAL_BLOCK = 64
@@ -167,11 +167,13 @@ class LowRank(InputOperator):
 
     def compress(self, A: Array) -> tuple[Array, Array]:
         flat = np.asarray(A, dtype=np.float64).reshape(A.shape[0], -1)
-        W = self._solved(self._projected(flat))
+        W = self.solved(self._projected(flat))
         return self.X[self.indices], W.reshape(self.rank, *A.shape[1:])
 
-    def _solved(self, B: Array) -> Array:
-        """L̃⁻ᵀ B."""
+    def solved(self, B: Array, *, fully: bool = False) -> Array:
+        """``L̃⁻ᵀ B``, or ``M[I, I]⁻¹ B``."""
+        if fully:
+            B = solve_triangular(self._triangle, B, lower=True, check_finite=False)
         return solve_triangular(self._triangle, B, lower=True, trans=1, check_finite=False)
 
     def cross(self, X_new: Array) -> InputOperator:
@@ -187,18 +189,18 @@ class LowRank(InputOperator):
         E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
         e = np.einsum("ij,ij->i", E, F)
         corrected = e if self.diagonal_correction else np.zeros_like(e)
-        E_active, F_active = (self._solved(self._projected(B)) for B in (E, F))
+        E_active, F_active = (self.solved(self._projected(B)) for B in (E, F))
         # of M[I, I], which are rows of M[:, I]
         inner = np.zeros((self.rank, self.rank))
         for rows in self._blocks():
-            R = self._solved(self._rows[:, rows].astype(np.float64))
+            R = self.solved(self._rows[:, rows].astype(np.float64))
             inner += (R * corrected[rows]) @ R.T
         inner -= E_active @ F_active.T
         X_active = _in_float64(X[self.indices])
         place = np.full(self.shape[0], -1)
         place[self.indices] = np.arange(self.rank)
         for rows in _row_blocks(X, self.rank):
-            R = self._solved(self._rows[:, rows].astype(np.float64))
+            R = self.solved(self._rows[:, rows].astype(np.float64))
             weights = E[rows] @ F_active.T + F[rows] @ E_active.T
             weights -= 2 * (R * corrected[rows]).T
             active = np.flatnonzero(place[rows] >= 0)
@@ -229,72 +231,6 @@ class LowRank(InputOperator):
     @property
     def nbytes(self) -> int:
         return self._rows.nbytes + self._triangle.nbytes + self._extra.nbytes
-
-
-class LowRankCross(InputOperator):
-    """The matrix ``k(X_new, X_I) L̃⁻ᵀ Lᵀ`` from training to new examples.
-
-    Parameters
-    ----------
-    operator : LowRank
-    X_new : ndarray or sparse array of shape (n_new, n_features)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.kernels import RBF
-    >>> from gramian.operators import LowRank
-    >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> LowRank(RBF(), X, rank=6, random_state=0).cross(X[:3]).shape
-    (3, 50)
-    """
-
-    def __init__(self, operator: LowRank, X_new: Array):
-        self.operator = operator
-        self.X_new = X_new
-        self.values = Streamed(operator.kernel, X_new, operator.X[operator.indices])
-        self.shape = (int(X_new.shape[0]), operator.shape[0])
-        self.dtype = X_new.dtype
-
-    def _matmul(self, B: Array) -> Array:
-        return self.values @ self.operator.compress(B)[1].astype(self.dtype)
-
-    def _accurate(self, B: Array) -> Array:
-        return self.values.accurate(self.operator.compress(B)[1])
-
-    def _tiles(self) -> Iterator[Array]:
-        yield self.to_dense()
-
-    def to_dense(self) -> Array:
-        return self @ np.eye(self.shape[1], dtype=self.dtype)
-
-    def _diagonal(self) -> Array:
-        return np.diagonal(self.to_dense())
-
-    def cross(self, X_new: Array) -> LowRankCross:
-        return LowRankCross(self.operator, X_new)
-
-    def vjp(self, E: Array, F: Array) -> np.ndarray:
-        low_rank, kernel = self.operator, self.operator.kernel
-        X, X_active, X_new = (_in_float64(part) for part in (low_rank.X, self.values.Z, self.X_new))
-        E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
-        F_active = low_rank.compress(F)[1]
-        values = Streamed(kernel, X_active, X_new) @ E
-        E_active = low_rank._solved(
-            solve_triangular(low_rank._triangle, values, lower=True, check_finite=False)
-        )
-        return (
-            tiled_vjp(kernel, X_new, X_active, E, F_active)
-            + tiled_vjp(kernel, X, X_active, F, E_active)
-            - tiled_vjp(kernel, X_active, X_active, E_active, F_active)
-        )
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.operator.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> LowRankCross:
-        return LowRankCross(self.operator.clone_with_theta(theta), self.X_new)
 
 
 def _columns(kernel: Kernel, X: Array, Z: Array) -> np.ndarray:
