@@ -26,6 +26,7 @@ from gramian.operators import Streamed, TreeCode
 STREAMED_UP_TO = 100_000  # points; beyond, products with all pairs take minutes
 ROWS = 2000  # of the product that are checked where no streamed product is there to compare with
 HELD_OUT = 20_000
+DRAWN = (10_000, 100_000)
 ACCURACY = 1e-6  # relative error of a product that counts for the bar
 SPEED_BAR, SPEED_AT = 30.0, 100_000
 SECONDS_BAR, MEMORY_BAR = 600.0, 6.0
@@ -33,12 +34,28 @@ EXPONENT_BAR = 1.15  # "close to linear": n log n from 10 000 to 770 000 points 
 EXPONENT_FROM = 10_000
 
 
+@dataclass(frozen=True)
+class Setting:
+    """Hyperparameters: neighbours k within σ, and λ; None is 1/n."""
+
+    neighbours: float
+    regularization: float | None = None
+
+    def __str__(self) -> str:
+        strength = "1/n" if self.regularization is None else f"{self.regularization:g}"
+        return f"k = {self.neighbours:g}, λ = {strength}"
+
+
+# Chosen by held-out errors of 1000 to 10 000 points: with k = 1 the map falls back to its mean between the points.
+SMOOTH = Setting(8.0, 1e-2)
+
+
 class MapTask:
     """A random subset of the map: n points for training, some of the others for testing."""
 
-    def __init__(self, folder: str | None, n: int, neighbours: float):
+    def __init__(self, folder: str | None, n: int, setting: Setting):
         elevation = load_elevation(folder)
-        self.n, self.neighbours = n, neighbours
+        self.n, self.setting = n, setting
         self.grid = np.argwhere(np.ones(elevation.shape, bool)).astype(float)
         self.metres = elevation.ravel()
         order = np.random.default_rng(0).permutation(len(self.grid))
@@ -52,7 +69,11 @@ class MapTask:
     @property
     def length_scale(self) -> float:
         """A circle of this radius holds k training points on average."""
-        return math.sqrt(self.neighbours * len(self.grid) / (self.n * math.pi))
+        return math.sqrt(self.setting.neighbours * len(self.grid) / (self.n * math.pi))
+
+    @property
+    def regularization(self) -> float:
+        return 1 / self.n if self.setting.regularization is None else self.setting.regularization
 
     @property
     def kernel(self) -> RBF:
@@ -64,6 +85,7 @@ class Fit:
     """What a fit took and how good it is."""
 
     n: int
+    setting: Setting
     length_scale: float
     seconds: float
     iterations: int
@@ -98,10 +120,10 @@ def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
 # --- in the child ---------------------------------------------------------------------------
 
 
-def fit_map(folder: str | None, n: int, neighbours: float, tol: float, whole_grid: bool) -> Fit:
+def fit_map(folder: str | None, n: int, setting: Setting, tol: float, whole_grid: bool) -> Fit:
     """Fit a subset; predict held-out points and, if asked for, the whole grid."""
-    _fitted(MapTask(folder, 1000, neighbours), tol)  # compiles
-    task = MapTask(folder, n, neighbours)
+    _fitted(MapTask(folder, 1000, setting), tol)  # compiles
+    task = MapTask(folder, n, setting)
     seconds, (model, restore) = once(lambda: _fitted(task, tol))
     peak = peak_mib()
     solution = model.solution_
@@ -115,6 +137,7 @@ def fit_map(folder: str | None, n: int, neighbours: float, tol: float, whole_gri
     picture = restore(model.predict(task.grid)).astype(np.float32) if whole_grid else None
     return Fit(
         n,
+        setting,
         task.length_scale,
         seconds,
         solution.n_iter,
@@ -134,7 +157,7 @@ def _fitted(task: MapTask, tol: float) -> tuple[KernelRidge, Callable[[np.ndarra
     mean, spread = y.mean(), y.std()
     model = KernelRidge(
         kernel=task.kernel,
-        regularization=1 / task.n,
+        regularization=task.regularization,
         intercept_variance=0.0,
         operator="tree_code",
         solver="kernel_cg",
@@ -144,9 +167,9 @@ def _fitted(task: MapTask, tol: float) -> tuple[KernelRidge, Callable[[np.ndarra
     return model, lambda values: mean + spread * values
 
 
-def measure_products(folder: str | None, n: int, neighbours: float) -> list[Products]:
+def measure_products(folder: str | None, n: int, setting: Setting) -> list[Products]:
     """Time tree code and, where it is not too long, streamed products; compare with float64."""
-    task, small = (MapTask(folder, size, neighbours) for size in (n, min(n, 1000)))
+    task, small = (MapTask(folder, size, setting) for size in (n, min(n, 1000)))
     b = np.random.default_rng(1).standard_normal((n, 1))
     cases: list[tuple[str, Any, Callable[..., Any]]] = [
         ("tree code, 1e-8", np.float64, lambda k, X: TreeCode(k, X)),
@@ -179,45 +202,55 @@ def measure_products(folder: str | None, n: int, neighbours: float) -> list[Prod
 
 
 def map_part(
-    folder: str | None, sizes: list[int], neighbours: float, tol: float, picture: str | None
+    folder: str | None, sizes: list[int], setting: Setting, tol: float, picture: str | None
 ) -> Outcomes:
     """Print the tables of the map and the verdicts; draw the picture."""
     elevation = load_elevation(folder)
     sizes = sorted({min(n, elevation.size) for n in sizes})
     print(
         f"\n### Products: {elevation.shape[0]} × {elevation.shape[1]} cells, "
-        f"RBF with σ² = kN/(nπ), k = {neighbours:g}, one column\n"
+        f"RBF with σ² = kN/(nπ), k = {setting.neighbours:g}, one column\n"
     )
     header("n", "operator", "dtype", "preparation s", "s / product", "relative error")
     products = []
     for n in sizes:
-        for p in in_child(measure_products, folder, n, neighbours):
+        for p in in_child(measure_products, folder, n, setting):
             products.append(p)
             cells = number(p.preparation), number(p.seconds), number(p.error, ".1e")
             row(n, p.name, p.dtype, *cells)
-    print(f"\n### RLS by kernel CG, tree code, λ = 1/n, relative gap ≤ {tol:g}\n")
+    drawn = [n for n in sizes if n in DRAWN] or sizes[-2:]
+    fits, smooth = (
+        _print_fits(folder, sizes, each, tol, drawn if picture is not None else [])
+        for each in (setting, SMOOTH)
+    )
+    print()
+    outcomes = _verdicts(products, fits, elevation.size)
+    if picture is not None:
+        from large_n_picture import draw
+
+        draw(picture, elevation, [f for f in fits + smooth if f.picture is not None], products)
+        print(f"\nSaved {picture}")
+    return outcomes
+
+
+def _print_fits(
+    folder: str | None, sizes: list[int], setting: Setting, tol: float, drawn: list[int]
+) -> list[Fit]:
+    print(f"\n### RLS by kernel CG, tree code, {setting}, relative gap ≤ {tol:g}\n")
     header(
         "n", "σ, cells", "fit s", "iterations", "s / iteration", "status", "relative gap",
         "peak GiB", "RMSE training, m", "RMSE held out, m",
     )  # fmt: skip
-    drawn = [n for n in sizes if n in (10_000, 100_000)] or sizes[-2:]
     fits = []
     for n in sizes:
-        f = in_child(fit_map, folder, n, neighbours, tol, picture is not None and n in drawn)
+        f = in_child(fit_map, folder, n, setting, tol, n in drawn)
         fits.append(f)
         row(
             n, number(f.length_scale), number(f.seconds), f.iterations,
             number(f.seconds / max(1, f.iterations)), f.status, number(f.gap, ".1e"),
             number(f.peak, ".2f"), number(f.training_rmse), number(f.rmse),
         )  # fmt: skip
-    print()
-    outcomes = _verdicts(products, fits, elevation.size)
-    if picture is not None:
-        from large_n_picture import draw
-
-        draw(picture, elevation, [f for f in fits if f.picture is not None], products)
-        print(f"\nSaved {picture}")
-    return outcomes
+    return fits
 
 
 def growth(products: list[Products], name: str, dtype: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import matplotlib
@@ -16,43 +17,40 @@ CELL = 30.0  # metres
 
 
 def draw(file: str, elevation: np.ndarray, fits: list[Any], products: list[Any]) -> None:
-    """Draw the true map, one reconstruction for each fit, the error of the last, and seconds against n."""
-    figure, axes = plt.subplots(3, 2, figsize=(12, 10.2), layout="constrained")
+    """Draw the true map and seconds against n, then the reconstructions, then the errors of the last two."""
+    errors = fits[-2:]
+    rows = 1 + math.ceil(len(fits) / 2) + 1
+    figure, axes = plt.subplots(rows, 2, figsize=(12, 3.4 * rows), layout="constrained")
     panels = list(axes.flat)
-    heights = Normalize(elevation.min(), elevation.max())
-    terrain = plt.get_cmap("gist_earth")
-    sun = LightSource(azdeg=315, altdeg=45)
-    maps = [(f"true map, {elevation.size:,} points", elevation)]
-    for fit in fits:
-        title = f"from {fit.n:,} points: "
-        title += (
-            "fitted to all" if fit.rmse is None else f"{fit.rmse:.1f} m off where held out (RMSE)"
-        )
-        maps.append((title, fit.picture.reshape(elevation.shape)))
-    for panel, (title, heights_of_map) in zip(panels, maps, strict=False):
-        panel.imshow(
-            sun.shade(
-                np.clip(heights_of_map, heights.vmin, heights.vmax),
-                cmap=terrain, norm=heights, dx=CELL, dy=CELL, vert_exag=1.5, blend_mode="soft",
-            )
-        )  # fmt: skip
-        panel.set_title(title)
-        figure.colorbar(ScalarMappable(heights, terrain), ax=panel, label="metres")
-        panel.set_axis_off()
-    used = len(maps)
-    for fit in fits[: len(panels) - 1 - used]:
+    _draw_map(figure, panels[0], f"true map, {elevation.size:,} points", elevation, elevation)
+    _draw_seconds(panels[1], products)
+    for panel, fit in zip(panels[2:-2], fits, strict=False):
+        off = "" if fit.rmse is None else f": RMSE {fit.rmse:.1f} m where held out"
+        heights = fit.picture.reshape(elevation.shape)
+        _draw_map(figure, panel, f"{fit.n:,} points, {fit.setting}{off}", heights, elevation)
+    for panel, fit in zip(panels[-2:], errors, strict=False):
         error = fit.picture.reshape(elevation.shape) - elevation
         largest = float(np.quantile(np.abs(error), 0.99))
-        image = panels[used].imshow(error, cmap="RdBu_r", vmin=-largest, vmax=largest)
-        panels[used].set_title(f"error from {fit.n:,} points")
-        panels[used].set_axis_off()
-        figure.colorbar(image, ax=panels[used], label="metres")
-        used += 1
-    for panel in panels[used:-1]:
-        panel.remove()
-    _draw_seconds(panels[-1], products)
-    figure.savefig(file, dpi=130)
+        image = panel.imshow(error, cmap="RdBu_r", vmin=-largest, vmax=largest)
+        panel.set_title(f"error, {fit.n:,} points, {fit.setting}", fontsize=10)
+        figure.colorbar(image, ax=panel, label="metres", shrink=0.85)
+    for panel in (panels[0], *panels[2:]):
+        panel.set_axis_off()
+    figure.savefig(file, dpi=110)
     plt.close(figure)
+
+
+def _draw_map(
+    figure: Any, panel: Any, title: str, heights: np.ndarray, elevation: np.ndarray
+) -> None:
+    """A shaded map, its colours those of the true map."""
+    norm, terrain = Normalize(elevation.min(), elevation.max()), plt.get_cmap("gist_earth")
+    sun = LightSource(azdeg=315, altdeg=45)
+    options = {"dx": CELL, "dy": CELL, "vert_exag": 1.5, "blend_mode": "soft"}
+    inside = np.clip(heights, norm.vmin, norm.vmax)
+    panel.imshow(sun.shade(inside, cmap=terrain, norm=norm, **options))
+    panel.set_title(title, fontsize=10)
+    figure.colorbar(ScalarMappable(norm, terrain), ax=panel, label="metres", shrink=0.85)
 
 
 def _draw_seconds(axis: Any, products: list[Any]) -> None:
@@ -73,4 +71,4 @@ def _draw_seconds(axis: Any, products: list[Any]) -> None:
         title="one product with the Gram matrix",
     )
     axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=7)
