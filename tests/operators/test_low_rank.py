@@ -232,7 +232,7 @@ def test_held_out_examples_are_predicted_as_new_ones(rng):
     """The exact diagonal belongs to examples that train, so it is not seen by the others."""
     X = rng.normal(size=(30, 2))
     y = (X[:, :1] > 0).astype(float)
-    operator = LowRank(RBF(1.0), X, 6, random_state=0)
+    operator = LowRank(RBF(1.0), X, 6, diagonal=True, random_state=0)
     weights = np.ones(30)
     weights[:8] = 0
     solution = newton(Problem(operator, Logistic(), y, 0.1, weights), tol=1e-12)

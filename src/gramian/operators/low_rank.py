@@ -3,10 +3,16 @@
 Formula (Seeger §7.4)
     With an active set I of r examples, ``M[I, I] = L̃ L̃ᵀ`` and ``L = M[:, I] L̃⁻ᵀ``,
 
-        M̃ = L Lᵀ + diag(M − L Lᵀ).
+        M̃ = L Lᵀ,    or    M̃ = L Lᵀ + diag(M − L Lᵀ) with the exact diagonal.
 
-    The second term gives M̃ the right diagonal; without it this is plain Nyström. White noise of the kernel is on the
-    diagonal only: it is added there and never factored.
+    The first is plain Nyström. White noise of the kernel is on the diagonal only: it is added there and never factored.
+
+Which diagonal
+    The exact one gives every training example a term of its own, which fits its label and says nothing about new
+    examples. Test log loss on covtype (8000 rows, RBF(7), random pivots, the best of six λ): 0.638 against 0.691
+    with the exact diagonal at rank 100; digits 0.0735 / 0.0965 at rank 50, 0.0311 / 0.0383 at rank 200. Ridge
+    regression on abalone does not care (0.475 / 0.473). Products are fewer without it, too. Hence the default
+    is not the paper's.
 
 Prediction
     M̃ A at new examples is ``k(·, X_I) W`` with ``W = L̃⁻ᵀ Lᵀ A``: a function on r examples instead of n.
@@ -58,8 +64,8 @@ class LowRank(InputOperator):
         Size of the active set; there may be fewer if nothing is left to approximate.
     pivots : {"greedy", "random", "uniform"} or array of int, default="random"
         How the active set is chosen, see `pivoted_cholesky`; or the set itself.
-    diagonal : bool, default=True
-        Whether the diagonal is exact, or that of the low-rank matrix.
+    diagonal : bool, default=False
+        Whether the diagonal is exact, or that of the low-rank matrix plus white noise.
     random_state : int, RandomState or None, default=None
         Which random active set.
 
@@ -89,7 +95,7 @@ class LowRank(InputOperator):
         rank: int,
         *,
         pivots: Any = "random",
-        diagonal: bool = True,
+        diagonal: bool = False,
         random_state: Any = None,
     ):
         if not is_numpy(X) and not sp.issparse(X):
@@ -188,29 +194,38 @@ class LowRank(InputOperator):
             return gradient
         E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
         e = np.einsum("ij,ij->i", E, F)
-        corrected = e if self.diagonal_correction else np.zeros_like(e)
         E_active, F_active = (self.solved(self._projected(B)) for B in (E, F))
-        # of M[I, I], which are rows of M[:, I]
-        inner = np.zeros((self.rank, self.rank))
-        for rows in self._blocks():
-            R = self.solved(self._rows[:, rows].astype(np.float64))
-            inner += (R * corrected[rows]) @ R.T
-        inner -= E_active @ F_active.T
+        inner = -E_active @ F_active.T  # weights of dM[I, I], which are rows of dM[:, I]
+        if self.diagonal_correction:
+            for rows in self._blocks():
+                R = self._interpolation(rows)
+                inner += (R * e[rows]) @ R.T
         X_active = _in_float64(X[self.indices])
         place = np.full(self.shape[0], -1)
         place[self.indices] = np.arange(self.rank)
         for rows in _row_blocks(X, self.rank):
-            R = self.solved(self._rows[:, rows].astype(np.float64))
             weights = E[rows] @ F_active.T + F[rows] @ E_active.T
-            weights -= 2 * (R * corrected[rows]).T
+            if self.diagonal_correction:
+                weights -= 2 * (self._interpolation(rows) * e[rows]).T
             active = np.flatnonzero(place[rows] >= 0)
             weights[active] += inner[place[rows][active]]
             gradient += kernel.vjp(_in_float64(X[rows]), X_active, weights)
+        return gradient + self._diagonal_vjp(e)
+
+    def _interpolation(self, rows: slice) -> np.ndarray:
+        """Columns of Rᵀ."""
+        return self.solved(self._rows[:, rows].astype(np.float64))
+
+    def _diagonal_vjp(self, e: np.ndarray) -> np.ndarray:
+        """Gradient of ``Σ_i e_i M_ii``; of the noise in it alone if the diagonal is not exact."""
+        gradient = np.zeros(self.theta.size)
+        if not self.diagonal_correction and not self._extra.any():
+            return gradient
         for rows in row_blocks(self.shape[0], 1, DIAGONAL_BLOCK):
-            block, weights = _in_float64(X[rows]), np.diag(e[rows])
-            gradient += kernel.vjp(block, block, weights, offset=0)
+            block, weights = _in_float64(self.X[rows]), np.diag(e[rows])
+            gradient += self.kernel.vjp(block, block, weights, offset=0)
             if not self.diagonal_correction:
-                gradient -= kernel.vjp(block, block, weights)
+                gradient -= self.kernel.vjp(block, block, weights)
         return gradient
 
     @property
