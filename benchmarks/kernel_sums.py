@@ -5,7 +5,7 @@ it need not be ours. A process of its own keeps their threads away from ours. Ne
 peers there. What cannot be imported there is reported as missing.
 
 KeOps   ``pykeops.numpy.Genred``, its formula compiled before it is timed.
-GPyTorch  ``RBFKernel()(rows, X) @ b`` by rows, since the whole matrix does not fit; the fastest of 512, 2048 and, up
+GPyTorch  ``RBFKernel()(rows, X) @ b`` by rows, since the whole matrix does not fit; the fastest of 512, 4096 and, up
         to 20 000 points, all rows. (Its own advice for what does not fit is its KeOps kernel, which is KeOps.)
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 from timing import median_seconds, once
 
 PEERS = {"KeOps": "pykeops", "GPyTorch": "gpytorch"}
-PILOT = 1000  # rows that tell how long all rows would take
+PILOT = 200  # rows that tell how long KeOps would take for all; for GPyTorch those of a chunk do
 WHOLE_UP_TO = 20_000
 
 
@@ -78,19 +78,20 @@ def _run(python: str, *arguments: str) -> subprocess.CompletedProcess:
 # --- in the other interpreter ---------------------------------------------------------------
 
 Sum = Callable[[np.ndarray], np.ndarray]
+Candidate = tuple[int, Sum]  # rows of a pilot, and the product of given rows with all
 
 
-def _keops(X: np.ndarray, b: np.ndarray, scale: float) -> list[Sum]:
+def _keops(X: np.ndarray, b: np.ndarray, scale: float) -> list[Candidate]:
     from pykeops.numpy import Genred
 
     d = X.shape[1]
     variables = ["G = Pm(1)", f"X = Vi({d})", f"Z = Vj({d})", "B = Vj(1)"]
     formula = Genred("Exp(-G * SqDist(X, Z)) * B", variables, reduction_op="Sum", axis=1)
     gain = np.array([0.5 / scale**2], X.dtype)
-    return [lambda rows: formula(gain, rows, X, b, backend="CPU")]
+    return [(PILOT, lambda rows: formula(gain, rows, X, b, backend="CPU"))]
 
 
-def _gpytorch(X: np.ndarray, b: np.ndarray, scale: float) -> list[Sum]:
+def _gpytorch(X: np.ndarray, b: np.ndarray, scale: float) -> list[Candidate]:
     import gpytorch
     import torch
 
@@ -108,8 +109,8 @@ def _gpytorch(X: np.ndarray, b: np.ndarray, scale: float) -> list[Sum]:
 
         return run
 
-    sizes = [512, 2048] + ([len(X)] if len(X) <= WHOLE_UP_TO else [])
-    return [by_rows(size) for size in sizes]
+    sizes = [512, 4096] + ([len(X)] if len(X) <= WHOLE_UP_TO else [])
+    return [(size, by_rows(size)) for size in sizes]
 
 
 def _sums(folder: str, scale: str, limit: str, *peers: str) -> dict[str, float]:
@@ -117,22 +118,18 @@ def _sums(folder: str, scale: str, limit: str, *peers: str) -> dict[str, float]:
     builders = {"KeOps": _keops, "GPyTorch": _gpytorch}
     seconds = {}
     for peer in peers:
-        best = None
-        for product in builders[peer](X, b, float(scale)):
-            product(X[:50])  # compiles
-            pilot, _ = once(lambda p=product: p(X[:PILOT]))
-            whole = pilot * len(X) / PILOT
-            result = None
-            if whole <= float(limit):
-                whole, result = once(lambda p=product: p(X))
-                if whole < 5:
-                    whole = median_seconds(lambda p=product: p(X))
-            if best is None or whole < best[0]:
-                best = whole, result
-        assert best is not None
-        seconds[peer] = best[0]
-        if best[1] is not None:
-            np.save(Path(folder) / f"{peer}.npy", best[1])
+        guesses = []
+        for size, candidate in builders[peer](X, b, float(scale)):
+            candidate(X[:50])  # compiles
+            pilot, _ = once(lambda c=candidate, size=size: c(X[:size]))
+            guesses.append((pilot * len(X) / min(size, len(X)), candidate))
+        seconds[peer], product = min(guesses, key=lambda guess: guess[0])
+        if seconds[peer] > float(limit):
+            continue
+        seconds[peer], result = once(lambda p=product: p(X))
+        if seconds[peer] < 5:
+            seconds[peer] = median_seconds(lambda p=product: p(X))
+        np.save(Path(folder) / f"{peer}.npy", result)
     return seconds
 
 
