@@ -1,5 +1,7 @@
 """Low-rank Gram operators: against the dense Nyström formula, exact cases, precision, and what is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -201,6 +203,44 @@ def test_float32_is_not_lost_to_the_condition_number(rng):
     assert np.abs(single.accurate(B) - rounded).max() < 1e-4
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+def test_peak_memory(dtype, rng, monkeypatch):
+    """Building takes the factor in float64 and a few blocks on top of what stays, all else a few tiles."""
+    n, rank, block = 40_000, 30, 2**20
+    monkeypatch.setattr(pivoted_cholesky, "BLOCK_BYTES", block)
+    monkeypatch.setattr(low_rank, "TILE_BYTES", block)
+    X = rng.normal(size=(n, 5)).astype(dtype)
+    B = rng.normal(size=(n, 2))
+    warm = LowRank(RBF(2.0), X, 10, random_state=0)
+    for product in (warm.__matmul__, warm.accurate):
+        product(B)  # compiles
+    peaks = {}
+
+    def measured(name, action):
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        result = action()
+        peaks[name] = tracemalloc.get_traced_memory()[1] - before
+        return result
+
+    tracemalloc.start()
+    try:
+        operator = measured("build", lambda: LowRank(RBF(2.0), X, rank, random_state=0))
+        measured("product", lambda: operator @ B)
+        measured("accurate", lambda: operator.accurate(B))
+        measured("gradient", lambda: operator.vjp(B, B))
+    finally:
+        tracemalloc.stop()
+    assert operator.rank == rank
+    vectors = 8 * n * 2
+    assert (
+        peaks["build"] < 8 * n * rank + (operator.nbytes if dtype == np.float32 else 0) + 8 * block
+    )
+    assert peaks["product"] < 4 * vectors
+    assert peaks["accurate"] < 4 * vectors + 4 * block
+    assert peaks["gradient"] < 4 * vectors + 8 * block
+
+
 def test_bytes(X):
     operator = LowRank(RBF(1.0), X, 5, random_state=0)
     assert operator.nbytes == 8 * (5 * 14 + 25 + 14)
@@ -259,6 +299,8 @@ def test_a_rank_is_consent_where_the_matrix_does_not_fit(X):
         assert choose_operator(RBF(), X, rank=4)[1].name == "low_rank"
         assert choose_operator(RBF(), X)[1].name != "low_rank"
         assert choose_operator(RBF(), X, rank=4, copies=2)[1].name != "low_rank"
+        xp = pytest.importorskip("array_api_strict")
+        assert choose_operator(RBF(), xp.asarray(X), rank=4)[1].name == "streamed"
 
 
 def test_the_default_rank_fits_the_memory():

@@ -14,7 +14,7 @@ from typing import Any
 
 import sklearn
 
-from gramian._arrays import Array, itemsize
+from gramian._arrays import Array, is_numpy, itemsize
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel
 from gramian.operators.base import InputOperator
@@ -188,7 +188,8 @@ def _choice(kernel: Kernel, X: Array, copies: int, rank: int | None) -> tuple[st
         return "dense", f"{size}, within working_memory = {budget:g} MiB"
     if linear_variance(kernel) is not None:
         return "linear", f"{size}, more than working_memory = {budget:g} MiB"
-    chosen = "streamed" if rank is None or copies > 1 else "low_rank"
+    approximate = rank is not None and copies == 1 and (is_numpy(X) or hasattr(X, "nnz"))
+    chosen = "low_rank" if approximate else "streamed"
     return chosen, f"{size}, more than working_memory = {budget:g} MiB"
 
 

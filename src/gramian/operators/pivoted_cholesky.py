@@ -44,7 +44,7 @@ PIVOTS = ("greedy", "random", "uniform")
 # Candidates at a time: enough for matrix products to run at full speed, few enough that most are accepted, and as
 # many columns as fit the bytes.
 BLOCK = 64
-BLOCK_BYTES = 64 * 2**20
+BLOCK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
