@@ -104,6 +104,13 @@ def test_labels_and_masks_go_with_it(X):
     check_operator(Masked(operator, mask), mask[:, None] * M * mask)
 
 
+@corrected
+def test_columns(diagonal, X):
+    operator = LowRank(RBF(1.0) + White(0.1), X, 5, diagonal=diagonal, random_state=0)
+    chosen = np.array([7, 0, 12])
+    np.testing.assert_allclose(operator.columns(chosen), operator.to_dense()[:, chosen], atol=1e-12)
+
+
 # --- exact cases --------------------------------------------------------------------------------
 
 

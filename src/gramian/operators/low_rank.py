@@ -169,6 +169,12 @@ class LowRank(InputOperator):
         squares = np.einsum("ij,ij->j", self._rows, self._rows, dtype=np.float64)
         return (squares + self._extra).astype(self.dtype)
 
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Some columns of the matrix, shape (n, b)."""
+        values = self._rows.T @ self._rows[:, indices]
+        values[indices, np.arange(len(indices))] += self._extra[indices]
+        return values
+
     # --- prediction -----------------------------------------------------------------------------
 
     def compress(self, A: Array) -> tuple[Array, Array]:
