@@ -94,6 +94,7 @@ def _compare(
 
 def _numpy(X: np.ndarray, b: np.ndarray, scale: float) -> PeerSum:
     """In chunks of rows, as one writes it first."""
+    numpy_obvious(X[:NUMPY_ROWS], X, b, scale, NUMPY_ROWS)  # first use of its memory
     pilot, _ = once(lambda: numpy_obvious(X[:PILOT], X, b, scale, NUMPY_ROWS))
     whole = pilot * len(X) / PILOT
     if whole > LIMIT:
