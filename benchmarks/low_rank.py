@@ -2,7 +2,7 @@
 
     python benchmarks/low_rank.py --data DIR [--sets covtype,usps,generated] [--ranks 100,300,1000] [--quick]
 
-ours        ``KernelLogisticRegression(operator="low_rank", rank=r)``, stopped at relative gaps of 1e-2 and 1e-4
+ours        ``KernelLogisticRegression(operator="low_rank", rank=r)``, stopped at relative gaps of 0.1, 1e-2, 1e-4
 logistic    Nystroem(n_components=r) and LogisticRegression with its default of 100 iterations and, if these did not
             converge, with 2000
 SGD         Nystroem(n_components=r) and SGDClassifier(loss="log_loss"), defaults
@@ -18,7 +18,8 @@ fitting up to 6000 others with rank 300, over the same grid of length scales and
 objective is the same but for the intercept, and for the diagonal that ours adds.
 
 Seconds: `fit`, everything included, after a small fit that compiles; prediction apart. Bar for each run of a peer:
-there is a run of ours on that set that takes no more seconds and has a log loss no larger.
+there is a run of ours on that set that takes no more seconds and has a log loss no larger. ``--quick`` has tiny sizes,
+to see that everything runs; its verdicts mean nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from gramian.kernels import RBF
 SCALES = (0.25, 0.5, 1.0, 2.0)  # of the length scale, in units of the root of the summed variances
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 TUNING_RANK, TUNING_TRAIN, TUNING_VALID = 300, 6000, 2000
-TOLERANCES = (1e-2, 1e-4)
+TOLERANCES = (1e-1, 1e-2, 1e-4)
 
 
 @dataclass(frozen=True)
