@@ -12,10 +12,10 @@ map     Regularised least squares on an elevation map, as in Ratliff & Bagnell (
         1e-6) and streamed, their relative errors ‖K̃b − Kb‖/‖Kb‖ for a normal b against a streamed product in float64
         (all rows up to n = 100 000, 2000 rows beyond); iterations, seconds and peak memory of fits, each in a process
         of its own; root mean squared errors in metres on up to 20 000 training points and 20 000 held-out ones.
-        A second table has k = 8 and λ = 0.01, which reconstruct the map better; no bar depends on it.
+        A second table has k = 8 and λ = 0.01, which reconstruct the map better.
         Bars: at n = 100 000 a product is at least 30 times as fast as streamed, fastest of float32 and float64 on
-        both sides with a relative error of at most 1e-6; the whole map is fitted in less than 10 minutes and 6 GiB;
-        seconds a product grow close to linearly in n, with an exponent of at most 1.15 from 10 000 points on.
+        both sides with a relative error of at most 1e-6; the whole map is fitted in less than 10 minutes and 6 GiB
+        in both settings; seconds a product grow close to linearly, with an exponent of at most 1.15 from 10 000 on.
 peers   A product of ``operator="auto"`` with one column, n = 20 000, 50 000, 100 000, d = 2, 3, 10, 784, float32,
         normal data, length scale √d, and 0.1 for d = 2, 3, next to KeOps and GPyTorch on the CPU, see
         `kernel_sums.py`, and to plain NumPy in chunks of 512 rows. Bar: the best of KeOps and GPyTorch is never

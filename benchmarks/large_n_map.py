@@ -226,7 +226,7 @@ def map_part(
         for each in (setting, SMOOTH)
     )
     print()
-    outcomes = _verdicts(products, fits, elevation.size)
+    outcomes = _verdicts(products, fits + smooth, elevation.size)
     if picture is not None:
         from large_n_picture import draw
 
@@ -290,12 +290,12 @@ def _verdicts(products: list[Products], fits: list[Fit], N: int) -> Outcomes:
     whole = [f for f in fits if f.n == N]
     for f in whole:
         held = f.status == "converged" and f.seconds < SECONDS_BAR
-        text = f"whole map, {N} points: {f.status} in {f.seconds:.0f} s (bar {SECONDS_BAR:g})"
+        text = f"whole map, {N} points, {f.setting}: {f.status} in {f.seconds:.0f} s (bar {SECONDS_BAR:g})"
         report(held, text, outcomes)
         if f.peak is None:
             print("- no verdict: this system does not tell the peak of memory")
         else:
-            text = f"whole map: {f.peak:.2f} GiB at its peak (bar {MEMORY_BAR:g})"
+            text = f"whole map, {f.setting}: {f.peak:.2f} GiB at its peak (bar {MEMORY_BAR:g})"
             report(f.peak < MEMORY_BAR, text, outcomes)
     for name in ("tree code, 1e-8", "tree code, 1e-6", "streamed"):
         for dtype in ("float64", "float32"):
