@@ -15,7 +15,7 @@ standardised, except for pixels. All use float64.
 Every method is tuned in the same way, and tuning is not timed: least log loss on 2000 of the training examples after
 fitting up to 6000 others with rank 300, over the same grid of length scales and regularizations λ. The penalty is
 (λ/2) ‖f‖² against the sum of log losses for all: C = 1/λ and alpha = λ/n. For ours and for LogisticRegression the
-objective is the same but for the intercept, and for the diagonal that ours adds.
+objective is the same but for the intercept, on which ours has a penalty, and for the choice of the active set.
 
 Seconds: `fit`, everything included, after a small fit that compiles; prediction apart. Bar for each run of a peer:
 there is a run of ours on that set that takes no more seconds and has a log loss no larger. ``--quick`` has tiny sizes,
