@@ -58,7 +58,14 @@ before = {id(model): dict(vars(model)) for model in (logistic, margin)}
 same = {id(logistic): {"operator": "dense"}, id(margin): {"solver": "smo", "tol": 1e-6}}
 fitted = KernelRidge(kernel).fit(few, few[:, 0])
 answers = fitted.predict(few)
-planned = TreeCode(Matern(0.05), X)
+planned, c = TreeCode(Matern(0.01), X[:20_000]), b[:20_000]
+product = planned @ c  # plans
+assert planned.methods == ("near cells",)
+
+def again_and_again():
+    while True:
+        planned @ c
+
 cases = {
     "streamed product": (
         lambda: Streamed(Matern(0.3), X) @ b, lambda: agrees(Streamed(Matern(0.3), few))
@@ -73,7 +80,10 @@ cases = {
         lambda: fitted.set_params(operator="streamed").fit(X, y.astype(float)),
         lambda: bool(np.array_equal(fitted.predict(few), answers)),
     ),
-    "tree code": (lambda: planned @ b, lambda: agrees(TreeCode(Matern(0.05), few))),
+    "tree code, planning": (
+        lambda: TreeCode(Matern(0.05), X) @ b, lambda: agrees(TreeCode(Matern(0.05), few))
+    ),
+    "tree code, products": (again_and_again, lambda: bool(np.allclose(planned @ c, product))),
     "low rank": (
         lambda: LowRank(RBF(0.02), X, 4000, random_state=0),
         lambda: agrees(LowRank(RBF(0.02), few, 200, random_state=0), 1e-4),
@@ -96,7 +106,8 @@ CASES = [
     "logistic regression",
     "multi-label",
     "fitted before",
-    "tree code",
+    "tree code, planning",
+    "tree code, products",
     "low rank",
 ]
 
