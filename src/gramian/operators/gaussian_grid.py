@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import convolve1d
 
 from gramian._threads import exclusive, single_threaded_blas
 from gramian.operators.grid_loops import from_grid, to_grid
@@ -36,6 +37,7 @@ ORDERS = range(4, 25)  # p
 WIDEST = 3.0  # h; more than 24 nodes can serve
 MOST_NODES = 2**22  # of a grid: 32 MiB for each column
 LONGEST = 2**11  # nodes of a feature: its matrix takes 32 MiB
+FAR = 24  # ℓ between cells, beyond which all sources together count exp(−144) each
 COLUMNS = 4  # go through the grid at a time
 # Seconds of one core (Zen 4, float64).
 PER_WEIGHT, PER_NODE, PER_FLOP, PER_MOVE = 2.5e-10, 2e-9, 5e-11, 2e-9
@@ -153,11 +155,12 @@ def find_gaussian_grid(
         Columns that will be multiplied at once.
     most_seconds : float
     """
-    sources = _in_units(X if Z is None else Z, length_scale)
-    targets = sources if Z is None else _in_units(X, length_scale)
+    origin = np.min(X if Z is None else Z, axis=0).astype(np.float64)
+    sources = _in_units(X if Z is None else Z, origin, length_scale)
+    targets = sources if Z is None else _in_units(X, origin, length_scale)
     d, m = sources.shape[1], len(sources)
     density = _Density(sources, targets)
-    if density.size > 4 * m + 2**16:  # fewer than one point in a cell: nothing to summarise
+    if not density.size <= 4 * m + 2**16:  # fewer than one point in a cell: nothing to summarise
         return None
     seconds, p, h, widest = math.inf, 0, 0.0, WIDEST
     for _ in range(2):  # the first search says how wide cells are, which sharpens the second
@@ -177,8 +180,9 @@ def find_gaussian_grid(
     return GaussianGrid(to_side, from_side, unit, matrices, seconds, bound)
 
 
-def _in_units(X: np.ndarray, length_scale: np.ndarray) -> np.ndarray:
-    return np.asarray(X, dtype=np.float64) / length_scale
+def _in_units(X: np.ndarray, origin: np.ndarray, length_scale: np.ndarray) -> np.ndarray:
+    """Coordinates in ℓ from an origin near the data: a large offset costs no digits."""
+    return (np.asarray(X, dtype=np.float64) - origin) / length_scale
 
 
 class _Density:
@@ -189,7 +193,7 @@ class _Density:
         high = np.maximum(sources.max(axis=0), targets.max(axis=0))
         self.spans = [(s.max(axis=0) - s.min(axis=0)) for s in (sources, targets)]
         self.shape = np.maximum(1, np.ceil(high - low))  # floats: may be huge
-        self.size = float(np.prod(self.shape))
+        self.size = math.prod(self.shape.tolist())
         self._low, self._sources = low, sources
 
     def row_sum(self, h: float) -> float:
@@ -198,12 +202,13 @@ class _Density:
         boxes = np.minimum((self._sources - self._low).astype(np.int64), shape - 1)
         numbers = np.ravel_multi_index(tuple(boxes.T), tuple(shape))
         total = np.bincount(numbers, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+        reach = math.ceil(1 + 4 * h) + FAR
         for f, size in enumerate(shape):
-            apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-            # boxes are one wide: points in them are at least apart − 1 from each other
+            apart = np.abs(np.arange(-min(reach, size - 1), min(reach, size - 1) + 1))
+            # boxes are one wide: points in them are at least apart − 1 from each other, cells of theirs 4h less
             gap = np.maximum(0.0, apart - 1 - 4 * h)
-            total = np.moveaxis(np.tensordot(np.exp(-gap * gap / 4), total, axes=(1, f)), 0, f)
-        return float(total.max())
+            total = convolve1d(total, np.exp(-gap * gap / 4), axis=f, mode="constant")
+        return float(total.max()) + len(self._sources) * math.exp(-(FAR**2) / 4)
 
 
 def _one_feature_error(p: int, h: float) -> float:

@@ -41,7 +41,7 @@ __all__ = ["NearCells", "find_near_cells"]
 LEAF = 16  # points; leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
 CELLS = 4096  # in one parallel region: interruptions get through
 SAMPLE = 256  # leaves that tell whether to go on
-WIDEN = 1.04  # factor of the radius from one trial to the next
+WIDEN = 1.02  # factor of the radius from one trial to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,16 +130,26 @@ def find_near_cells(
     low, high = (box[targets.leaves] for box in targets.boxes)
     sizes = (targets.nodes[1] - targets.nodes[0])[targets.leaves]
     radius = _reach(exact, error)
+    few = np.linspace(0, len(low) - 1, min(SAMPLE, len(low))).astype(np.int64)
     while True:
-        few = np.linspace(0, len(low) - 1, min(SAMPLE, len(low))).astype(np.int64)
-        _, points, _ = _counted(sources, (low[few], high[few]), radius, exact, error)
+        _, points, left_out = _counted(sources, (low[few], high[few]), radius, exact, error)
         if float(points @ sizes[few]) / float(sizes[few].sum()) * len(X) > most_pairs:
             return None
-        n_runs, points, left_out = _counted(sources, (low, high), radius, exact, error)
-        n_pairs, bound = float(points @ sizes), float(left_out.max())
-        if bound <= error:
+        if left_out.max() <= error:
             break
         radius *= WIDEN
+    # What is left out never grows with the radius: leaves for which it suffices need no second look.
+    failing = np.arange(len(low))
+    while True:
+        counts = _counted(sources, (low[failing], high[failing]), radius, exact, error)
+        failing = failing[counts[2] > error]
+        if not failing.size:
+            break
+        radius *= WIDEN
+    if len(counts[0]) < len(low):
+        counts = _counted(sources, (low, high), radius, exact, error)
+    n_runs, points, left_out = counts
+    n_pairs, bound = float(points @ sizes), float(left_out.max())
     if n_pairs > most_pairs:
         return None
     starts = np.concatenate([[0], np.cumsum(n_runs)])
@@ -177,21 +187,20 @@ def _counted(
     """Runs, near points and the bound on what is left out, for each target box."""
     size = len(targets[0])
     counts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    negligible = error / 64
     for first in range(0, size, CELLS):
         part = slice(first, first + CELLS)
         boxes = targets[0][part], targets[1][part]
         found = tuple(count[part] for count in counts)
         with exclusive():
-            count_near(
-                sources.nodes, sources.boxes, boxes, radius, profile, negligible, *found
-            )  # fmt: skip
+            count_near(sources.nodes, sources.boxes, boxes, radius, profile, error, *found)
     return counts
 
 
 def _reach(profile: tuple, error: float) -> float:
     """Distance at which the profile is ``error``: anything nearer may not be left out."""
     gain, rooted, linear, square = profile
+    if gain == 0.0:
+        return math.inf  # of so long a length scale that it underflows
     bits = -math.log2(error)
     if not rooted:
         return math.sqrt(bits / gain)

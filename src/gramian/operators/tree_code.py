@@ -83,35 +83,30 @@ class TreeCode(Streamed):
         return max((plan.error_bound for plan in self._plans.values() if plan), default=0.0)
 
     def _radial(self, kernel: Any, profile: str, B: np.ndarray) -> np.ndarray:
-        plan = self._plan(kernel, profile, B)
-        return super()._radial(kernel, profile, B) if plan is None else plan.product(B)
-
-    def _plan(self, kernel: Any, profile: str, B: np.ndarray) -> NearCells | GaussianGrid | None:
-        """The cheapest way; found in the first product and kept."""
+        if 0 in (*self.shape, B.shape[1]):
+            return super()._radial(kernel, profile, B)
         length_scale = np.asarray(kernel.length_scale, dtype=np.float64)
         dtype = np.float32 if np.result_type(self.X, B) == np.float32 else np.float64
+        costs = _Costs(self, dtype, B.shape[1])
         key = (profile, length_scale.tobytes(), dtype)
         if key not in self._plans:
-            self._plans[key] = self._planned(length_scale, profile, dtype, B.shape[1])
-        return self._plans[key]
+            self._plans[key] = self._planned(length_scale, profile, dtype, costs)
+        plan = self._plans[key]
+        # found for the columns of the first product; there may be more or fewer of them now
+        if plan is None or costs.planned(plan) > costs.streamed:
+            return super()._radial(kernel, profile, B)
+        return plan.product(B)
 
     def _planned(
-        self, length_scale: np.ndarray, profile: str, dtype: Any, k: int
+        self, length_scale: np.ndarray, profile: str, dtype: Any, costs: _Costs
     ) -> NearCells | GaussianGrid | None:
-        n, m = self.shape
-        if 0 in (n, m):
-            return None
-        first, further = PER_VALUE[dtype]
-        value = first + further * (k - 1)
-        half = self.Z is None and k <= MIRRORED
-        streamed = n * m * value * (0.5 if half else 1.0)
+        """The cheapest way; found in the first product and kept."""
+        data = self.X, self.Z, length_scale
         grid = None
         if profile == "rbf":
-            grid = find_gaussian_grid(self.X, self.Z, length_scale, self.error, k, streamed)
-        least = streamed if grid is None else grid.seconds * k
-        near = find_near_cells(
-            self.X, self.Z, length_scale, profile, self.error, dtype, least / (GATHERING * value)
-        )
+            grid = find_gaussian_grid(*data, self.error, costs.n_columns, costs.streamed)
+        least = costs.streamed if grid is None else costs.planned(grid)
+        near = find_near_cells(*data, profile, self.error, dtype, least / costs.near_value)
         return grid if near is None else near
 
     def _accurate(self, B: Array) -> Array:
@@ -129,3 +124,20 @@ class TreeCode(Streamed):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_plans": {}}  # found again when needed
+
+
+class _Costs:
+    """Estimated seconds of products with so many columns, on one core."""
+
+    def __init__(self, operator: TreeCode, dtype: Any, n_columns: int):
+        (n, m), (first, further) = operator.shape, PER_VALUE[dtype]
+        value = first + further * (n_columns - 1)
+        half = operator.Z is None and n_columns <= MIRRORED
+        self.n_columns = n_columns
+        self.streamed = n * m * value * (0.5 if half else 1.0)
+        self.near_value = GATHERING * value
+
+    def planned(self, plan: NearCells | GaussianGrid) -> float:
+        if isinstance(plan, GaussianGrid):
+            return plan.seconds * self.n_columns
+        return plan.n_pairs * self.near_value

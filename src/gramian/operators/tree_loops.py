@@ -35,20 +35,33 @@ def _squared_gap(lower, upper, p, low, high):
 
 
 @njit(cache=True)
+def _squared_reach(lower, upper, p, low, high):
+    """Squared distance of the box low to high from the farthest place in the box of node p."""
+    total = 0.0
+    for f in range(low.size):
+        reach = max(upper[p, f] - low[f], high[f] - lower[p, f])
+        total += reach * reach
+    return total
+
+
+@njit(cache=True)
 def _profile_at(squared, gain, rooted, linear, square):
     if not rooted:
         return 2.0 ** (-gain * squared)
-    t = np.sqrt(gain * squared)
+    t = min(np.sqrt(gain * squared), 2048.0)  # 2^−t is 0 there; ∞ · 0 would not be
     return (1.0 + t * (linear + t * square)) * 2.0 ** (-t)
 
 
 @njit(cache=True, parallel=True)
-def count_near(nodes, boxes, targets, radius, profile, negligible, n_runs, n_points, left_out):
+def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
     Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any
-    point of the box: cells are split until what one can contribute is ``negligible``.
+    point of the box: cells are split until what one can contribute is negligible. A box for which that is more than
+    ``error`` is given up, its counts are too low.
     """
+    negligible = error / 64
+    squared_radius = radius * radius
     begin, end, leaf = nodes
     lower, upper = boxes
     low, high = targets
@@ -57,22 +70,23 @@ def count_near(nodes, boxes, targets, radius, profile, negligible, n_runs, n_poi
         stack = np.empty(_DEPTH, dtype=np.int64)
         stack[0], height = 0, 1
         stop, runs, points, bound = -1, 0, 0, 0.0
-        while height > 0:
+        while height > 0 and bound <= error:
             height -= 1
             p = stack[height]
             squared = _squared_gap(lower, upper, p, low[box], high[box])
-            far = squared > radius * radius
             size = end[p] - begin[p]
-            most = size * _profile_at(squared, gain, rooted, linear, square) if far else 0.0
-            if not leaf[p] and not (far and most <= negligible):
-                stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
-                height += 2
-            elif far:
-                bound += most
-            else:
+            if squared > squared_radius:
+                most = size * _profile_at(squared, gain, rooted, linear, square)
+                if leaf[p] or most <= negligible:
+                    bound += most
+                    continue
+            elif leaf[p] or _squared_reach(lower, upper, p, low[box], high[box]) <= squared_radius:
                 runs += begin[p] != stop
                 stop = end[p]
                 points += size
+                continue
+            stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
+            height += 2
         n_runs[box], n_points[box], left_out[box] = runs, points, bound
 
 
@@ -82,6 +96,7 @@ def list_near(nodes, boxes, targets, radius, starts, runs):
     begin, end, leaf = nodes
     lower, upper = boxes
     low, high = targets
+    squared_radius = radius * radius
     for box in prange(low.shape[0]):
         stack = np.empty(_DEPTH, dtype=np.int64)
         stack[0], height = 0, 1
@@ -89,9 +104,12 @@ def list_near(nodes, boxes, targets, radius, starts, runs):
         while height > 0:
             height -= 1
             p = stack[height]
-            if _squared_gap(lower, upper, p, low[box], high[box]) > radius * radius:
+            if _squared_gap(lower, upper, p, low[box], high[box]) > squared_radius:
                 continue
-            if not leaf[p]:
+            if (
+                not leaf[p]
+                and _squared_reach(lower, upper, p, low[box], high[box]) > squared_radius
+            ):
                 stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
                 height += 2
                 continue
