@@ -287,10 +287,10 @@ class KernelMachine(KernelInputs):
     def _latent(self, X: Any, method: str) -> Array:
         """Latent values of new examples, shape (n_new, C)."""
         X = self._validated_new(X, method)
-        return (
-            self._prior.cross(X, self.X_fit_, self.operator_.name) @ self.dual_coef_
-            + self.intercept_[None, :]
-        )
+        # models made from others were not trained by an operator
+        name = self.operator_.name if hasattr(self, "operator_") else "auto"
+        cross = self._prior.cross(X, self.X_fit_, name)
+        return cross @ self.dual_coef_ + self.intercept_[None, :]
 
 
 # Attributes that a fit may or may not set; those of an earlier fit must not stay.

@@ -18,6 +18,9 @@ import numpy as np
 
 from gramian._arrays import Array, namespace
 
+# What reading a stored number costs, in flops: products with few columns wait for memory.
+READING = 40
+
 
 class Operator(ABC):
     """A linear map on arrays whose first axis is the examples."""
@@ -128,6 +131,16 @@ class InputOperator(Operator):
     @abstractmethod
     def _diagonal(self) -> Array:
         """Diagonal of the matrix, shape (n,)."""
+
+    def columns(self, indices: np.ndarray) -> Array | None:
+        """Return some columns of the symmetric matrix, shape (n, b), or None where that is not cheap."""
+        return None
+
+    column_work = 250.0  # flops for each value of `columns`, if NumPy evaluates a kernel
+
+    def work(self, n_columns: int) -> float:
+        """Cost of a product, in flops of a matrix product in float64; estimated, never measured."""
+        return float(self.shape[0]) * self.shape[1] * max(2 * n_columns, READING)
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         return [(self.to_dense(), list(range(n_outputs)))]

@@ -13,7 +13,7 @@ import numpy as np
 
 from gramian._arrays import Array, is_numpy, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
-from gramian.operators.base import InputOperator
+from gramian.operators.base import READING, InputOperator
 from gramian.operators.distances import SquaredDistances, is_isotropic
 from gramian.operators.skinny_product import is_skinny, skinny_product
 from gramian.operators.streamed import Streamed
@@ -76,6 +76,12 @@ class Dense(InputOperator):
 
     def _diagonal(self) -> Array:
         return namespace(self.matrix).linalg.diagonal(self.matrix)
+
+    column_work = float(READING)
+
+    def columns(self, indices: np.ndarray) -> Array | None:
+        # rows of a symmetric matrix are contiguous
+        return self.matrix[indices, :].T if is_numpy(self.matrix) else None
 
     def cross(self, X_new: Array) -> InputOperator:
         return Streamed(self.kernel, X_new, self.X)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from gramian._arrays import Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels import Constant, Kernel, Linear, Product
-from gramian.operators.base import InputOperator
+from gramian.operators.base import READING, InputOperator
 from gramian.operators.sparse_product import gram_dot
 from gramian.operators.tiles import TILE_BYTES, tiles
 
@@ -85,6 +85,13 @@ class LinearFeatures(InputOperator):
     def _tiles(self) -> Iterator[Array]:
         for _, values in tiles(self.kernel, self.X, self.Z):
             yield values
+
+    def work(self, n_columns: int) -> float:
+        stored = sum(
+            int(part.nnz) if sp.issparse(part) else part.shape[0] * part.shape[1]
+            for part in (self.X, self._transposed)
+        )
+        return float(stored) * max(2 * n_columns, READING)
 
     def to_dense(self) -> Array:
         return self.kernel(self.X, self.Z)

@@ -43,7 +43,7 @@ from scipy.linalg import solve_triangular
 
 from gramian._arrays import Array, is_numpy, row_blocks
 from gramian.kernels import Kernel, Power, Product, Sum, White
-from gramian.operators.base import InputOperator
+from gramian.operators.base import READING, InputOperator
 from gramian.operators.low_rank_cross import LowRankCross
 from gramian.operators.pivoted_cholesky import pivoted_cholesky
 from gramian.operators.skinny_product import is_skinny, skinny_product
@@ -169,8 +169,10 @@ class LowRank(InputOperator):
         squares = np.einsum("ij,ij->j", self._rows, self._rows, dtype=np.float64)
         return (squares + self._extra).astype(self.dtype)
 
+    def work(self, n_columns: int) -> float:
+        return 2.0 * self.shape[0] * self.rank * max(2 * n_columns, READING)
+
     def columns(self, indices: np.ndarray) -> np.ndarray:
-        """Some columns of the matrix, shape (n, b)."""
         values = self._rows.T @ self._rows[:, indices]
         values[indices, np.arange(len(indices))] += self._extra[indices]
         return values

@@ -17,7 +17,11 @@ from gramian._arrays import Array, device_of, is_numpy, namespace
 from gramian.kernels import RBF, Constant, Kernel, Matern, Product, Sum, White
 from gramian.operators.base import InputOperator
 from gramian.operators.radial_product import radial_product
-from gramian.operators.tiles import tiled_product, tiled_vjp, tiles
+from gramian.operators.tiles import kernel_rows, tiled_product, tiled_vjp, tiles
+
+# What a kernel value costs beside its distance and products, in flops of a matrix product: by our loops, by NumPy.
+VALUE, TILED = 20, 250
+MIRRORED = 16  # columns up to which half of a symmetric matrix is evaluated
 
 
 class Streamed(InputOperator):
@@ -71,6 +75,10 @@ class Streamed(InputOperator):
         other = self.X if self.Z is None else self.Z
         return radial_product(self.X, other, B, kernel.length_scale, profile=profile)
 
+    def _accurate(self, B: Array) -> Array:
+        # B is in float64, and compiled products then are, too
+        return self._matmul(B) if is_numpy(self.X) and is_numpy(B) else super()._accurate(B)
+
     def _tiles(self) -> Iterator[Array]:
         for _, values in tiles(self.kernel, self.X, self.Z):
             yield values
@@ -87,6 +95,28 @@ class Streamed(InputOperator):
     def _diagonal(self) -> Array:
         return self.kernel.diag(self.X)
 
+    def columns(self, indices: np.ndarray) -> Array | None:
+        if self.Z is not None or not (is_numpy(self.X) or sp.issparse(self.X)):
+            return None
+        values = kernel_rows(self.kernel, self.X[indices], self.X)
+        # an example is one with itself: white noise is there
+        values[np.arange(len(indices)), indices] = self.kernel.diag(self.X[indices])
+        return values.T
+
+    def work(self, n_columns: int) -> float:
+        return sum(self._term_work(term, n_columns) for term in _terms(self.kernel))
+
+    def _term_work(self, kernel: Kernel, n_columns: int) -> float:
+        n, m = self.shape
+        single = 0.5 if self.dtype == np.float32 else 1.0
+        if isinstance(kernel, White):
+            return 2.0 * n * n_columns
+        features = int(self.X.shape[1])
+        if _profile(kernel) is None or not is_numpy(self.X):
+            return single * n * m * (TILED + 2 * features + 2 * n_columns)
+        half = 0.5 if self.Z is None and n_columns <= MIRRORED else 1.0
+        return single * n * m * (half * (VALUE + 3 * features) + 2 * n_columns)
+
     def cross(self, X_new: Array) -> Streamed:
         return Streamed(self.kernel, X_new, self.X)
 
@@ -99,6 +129,17 @@ class Streamed(InputOperator):
 
     def clone_with_theta(self, theta: np.ndarray) -> Streamed:
         return Streamed(self.kernel.clone_with_theta(theta), self.X, self.Z)
+
+
+def _terms(kernel: Kernel) -> list[Kernel]:
+    """Terms of a sum, without constant factors."""
+    if isinstance(kernel, Sum):
+        return _terms(kernel.left) + _terms(kernel.right)
+    if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
+        return _terms(kernel.right)
+    if isinstance(kernel, Product) and isinstance(kernel.right, Constant):
+        return _terms(kernel.left)
+    return [kernel]
 
 
 def _profile(kernel: Kernel) -> str | None:

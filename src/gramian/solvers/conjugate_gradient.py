@@ -1,11 +1,12 @@
-"""Nonlinear conjugate gradients, Polak–Ribière⁺ with restarts, in any inner product.
+"""Nonlinear conjugate gradients, Polak–Ribière⁺ with restarts, in the RKHS inner product.
 
-    h ← −g' + η h,    η = max(0, ⟨g', g' − g⟩ / ⟨g, g⟩)
+    h ← −g' + η h,    g = Pρ,    η = max(0, ⟨g', ρ' − ρ⟩_𝒦 / ⟨g, ρ⟩_𝒦)
 
 (restarted where h is no descent direction), followed by a line minimisation, exact for quadratics
 (Ratliff & Bagnell, Algorithm 1; the digits of the paper's formulas were lost and are rederived).
-What "gradient" means is the `Metric`: `kernel_cg` takes the RKHS inner product, `parameter_cg` the
-Euclidean one of the coefficients. On a quadratic both are linear conjugate gradients.
+What differs is P, self-adjoint in the RKHS inner product: `kernel_cg` takes the identity or a `preconditioner`,
+`parameter_cg` takes 𝒦 itself, which makes ``⟨g, ρ⟩_𝒦`` the Euclidean norm of the gradient 𝒦ρ in the coefficients.
+On a quadratic all are linear conjugate gradients.
 
 Deviates from the paper in: the stopping rule is the duality gap for every loss; q problems in
 lockstep, finished ones frozen; U is recomputed from A to verify the end.
@@ -13,7 +14,7 @@ lockstep, finished ones frozen; U is recomputed from A to verify the end.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from gramian._arrays import Array, namespace
 from gramian._fused import inner
@@ -26,51 +27,45 @@ from gramian.solvers.solution import Callback, Recorder, Solution
 PATIENCE = 200
 
 
-class Metric(ABC):
-    """How a residual becomes a gradient: coefficients g, their product 𝒦g, and an inner product."""
-
-    @abstractmethod
-    def gradient(self, recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array]:
-        """Return (g, 𝒦g) from (ρ, 𝒦ρ)."""
-
-    @abstractmethod
-    def inner(self, g: Array, other: Array, K_other: Array) -> Array:
-        """Return ⟨g, other⟩ for each column."""
+Gradient = Callable[[Recorder, Array, Array], tuple[Array, Array, bool]]
 
 
 def conjugate_gradient(
     problem: Problem,
-    metric: Metric,
+    gradient: Gradient,
     *,
     start: Array | None,
     tol: float,
     max_iter: int,
     callback: Callback | None,
 ) -> Solution:
-    """Minimise; see `kernel_cg` for the arguments."""
+    """Minimise; see `kernel_cg` for the arguments.
+
+    ``gradient(recorder, ρ, 𝒦ρ)`` returns Pρ, 𝒦Pρ and whether P is a new one, so that directions start afresh.
+    """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
     fresh = moved = True
-    g_old = norm_old = h = Kh = None
+    K_rho_old = norm_old = h = Kh = None
     while True:
         rho = problem.residual(A, U)
         K_rho = recorder.product(rho)
         objective, gap = problem.objective(A, U), problem.gap(inner(rho, K_rho))
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            U, fresh, g_old = recorder.accurate_product(A), True, None
+            U, fresh, K_rho_old = recorder.accurate_product(A), True, None
             continue
         status = recorder.verdict(A, objective, gap, moved=moved)
         if status is not None:
             return recorder.verified(A, U, objective, gap, status, fresh=fresh)
-        g, Kg = metric.gradient(recorder, rho, K_rho)
-        norm = metric.inner(g, g, Kg)
-        if g_old is None:
+        g, Kg, changed = gradient(recorder, rho, K_rho)
+        norm = inner(g, K_rho)
+        if K_rho_old is None or changed:
             h, Kh = -g, -Kg
         else:
-            turn = problem.spread(_turn(norm, metric.inner(g_old, g, Kg), norm_old))
+            turn = problem.spread(_turn(norm, inner(g, K_rho_old), norm_old))
             h, Kh = turn * h - g, turn * Kh - Kg
             uphill = problem.spread(inner(K_rho, h) >= 0)
             h, Kh = h - uphill * (h + g), Kh - uphill * (Kh + Kg)
@@ -78,7 +73,7 @@ def conjugate_gradient(
         step = xp.where(done, xp.zeros_like(step), step)
         t = problem.spread(step)
         A, U, fresh = A + t * h, U + t * Kh, False
-        g_old, norm_old = g, norm
+        K_rho_old, norm_old = K_rho, norm
         moved = bool(xp.any((step > 0) & ~done))
 
 

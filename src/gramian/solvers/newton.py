@@ -12,15 +12,19 @@ Deviates from the papers in
 
 1. the inner residual falls by a constant factor, and never below what the tolerance asks for;
 2. the final gap is verified with a freshly computed ``U = 𝒦A``, summed in float64;
-3. q problems advance in lockstep.
+3. q problems advance in lockstep;
+4. slow systems get a preconditioner, see `preconditioner`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from gramian._arrays import Array, namespace
 from gramian._fused import inner
 from gramian.solvers.line_search import backtrack
 from gramian.solvers.newton_system import solve_newton_system
+from gramian.solvers.preconditioning import Preconditioning
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
 
@@ -40,6 +44,7 @@ def newton(
     max_iter: int = 100,
     max_inner: int = MAX_INNER,
     callback: Callback | None = None,
+    preconditioner: Any = "auto",
 ) -> Solution:
     """Minimise by truncated Newton.
 
@@ -56,6 +61,9 @@ def newton(
         Most conjugate gradient steps within a Newton step; fewer than the default are all taken.
     callback : callable, default=None
         Called with a `Progress` after each step; stops if it returns True.
+    preconditioner : {"auto"}, int or None, default="auto"
+        "auto" builds one when the products spent would have paid for it ten times, see `preconditioning`; a number
+        is its rank from the start, None switches it off.
 
     Returns
     -------
@@ -75,6 +83,7 @@ def newton(
     ('converged', True)
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
+    preconditioning = Preconditioning(problem, preconditioner)
     xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
@@ -101,6 +110,7 @@ def newton(
             objective=objective,
             relative=xp.where(done, xp.ones_like(gap), forcing * xp.ones_like(gap)),
             max_iter=max_inner,
+            preconditioning=preconditioning,
         )
         step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
         t = problem.spread(step)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from gramian._arrays import Array, namespace
 from gramian._fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
+from gramian.solvers.preconditioning import Preconditioning
 from gramian.solvers.solution import Recorder
 
 SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
@@ -33,6 +34,7 @@ def solve_newton_system(
     objective: Array,
     relative: Array,
     max_iter: int,
+    preconditioning: Preconditioning | None = None,
 ) -> tuple[Array, Array]:
     """Solve ``(λI + W𝒦) s = −ρ`` to a relative residual in the RKHS norm.
 
@@ -52,6 +54,8 @@ def solve_newton_system(
         Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
         untouched.
     max_iter : int
+    preconditioning : Preconditioning, default=None
+        If it grows a new space, the solution is handed back as it is: the next Newton step is then easier.
 
     Returns
     -------
@@ -62,29 +66,41 @@ def solve_newton_system(
     xp = namespace(rho)
     strength = problem.spread(problem.strength)
     r, Kr = -rho, -K_rho
-    p, Kp = xp.asarray(r, copy=True), xp.asarray(Kr, copy=True)  # updates may be in place
-    s, Ks = xp.zeros_like(r), xp.zeros_like(r)
     norm = inner(r, Kr)
+    preconditioner = preconditioning and preconditioning.at(curvature)
+    if preconditioner is None:
+        steep = norm
+        p, Kp = xp.asarray(r, copy=True), xp.asarray(Kr, copy=True)  # updates may be in place
+    else:
+        p, Kp = preconditioner.apply(r, Kr)
+        steep = inner(p, Kr)
+    s, Ks = xp.zeros_like(r), xp.zeros_like(r)
     goal = relative**2 * norm
     enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     active = (norm > 0) & (relative < 1)
     for _ in range(max_iter):
         q = add_scaled(curvature.apply(Kp), strength, p)
-        steepness = inner(Kp, q)
-        active = active & (steepness > 0)
-        if not bool(xp.any(active)):
-            break
-        length = _ratio(norm, steepness, active)
-        objective = objective - 0.5 * length * norm
+        bend = inner(Kp, q)
+        active = active & (bend > 0)
+        length = _ratio(steep, bend, active)
+        objective = objective - 0.5 * length * steep
         step = problem.spread(length)
         s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
         r = add_scaled(r, -step, q)
-        Kr = recorder.product(r)
-        new_norm = inner(r, Kr)
-        active = active & (new_norm > goal) & (new_norm > enough * objective)
-        turn = problem.spread(_ratio(new_norm, norm, active))
-        p, Kp = scale_and_add(p, turn, r), scale_and_add(Kp, turn, Kr)
-        norm = new_norm
+        old, Kr = Kr, recorder.product(r)
+        norm = inner(r, Kr)
+        active = active & (norm > goal) & (norm > enough * objective)
+        if not bool(xp.any(active)):
+            break
+        if preconditioning and preconditioning.grown(recorder.n_products, curvature):
+            break
+        z, Kz = (r, Kr) if preconditioner is None else preconditioner.apply(r, Kr)
+        new_steep = norm if preconditioner is None else inner(z, Kr)
+        # a preconditioner that is itself iterative is not quite the same each time
+        fall = new_steep if preconditioner is None else new_steep - inner(z, old)
+        turn = problem.spread(_ratio(fall, steep, active))
+        p, Kp = scale_and_add(p, turn, z), scale_and_add(Kp, turn, Kz)
+        steep = new_steep
     return s, Ks
 
 

@@ -9,20 +9,9 @@ Condition number (RLS): that of ``𝒦(𝒦 + λI)``.
 from __future__ import annotations
 
 from gramian._arrays import Array
-from gramian._fused import inner
-from gramian.solvers.conjugate_gradient import Metric, conjugate_gradient
+from gramian.solvers.conjugate_gradient import conjugate_gradient
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
-
-
-class ParameterMetric(Metric):
-    """The Euclidean inner product of the coefficients."""
-
-    def gradient(self, recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array]:
-        return K_rho, recorder.product(K_rho)
-
-    def inner(self, g: Array, other: Array, K_other: Array) -> Array:
-        return inner(g, other)
 
 
 def parameter_cg(
@@ -48,6 +37,10 @@ def parameter_cg(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
+
+    def gradient(recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
+        return K_rho, recorder.product(K_rho), False
+
     return conjugate_gradient(
-        problem, ParameterMetric(), start=start, tol=tol, max_iter=max_iter, callback=callback
+        problem, gradient, start=start, tol=tol, max_iter=max_iter, callback=callback
     )

@@ -1,0 +1,118 @@
+"""When a preconditioner pays: it is bought when the products already spent would have paid for it many times.
+
+Nobody knows before how many products a solver will need. So it starts without; when it has spent `PATIENCE` times
+what a coarse space of m functions costs (columns, factor, and what it takes in the steps to come), the space is
+built. It is used if the trace of what it leaves of 𝒦 is small enough against λ, otherwise a larger one is tried
+when that has become affordable. So at most a tenth is lost where it is no use, and a hard problem soon gets what it
+needs.
+
+Costs are counted in flops (`InputOperator.work`), not measured: a fit gives the same numbers each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian._arrays import is_numpy
+from gramian.losses import Curvature
+from gramian.operators.coarse_space import CoarseSpace, coarse_parts, coarse_space
+from gramian.solvers.preconditioner import Preconditioner
+from gramian.solvers.problem import Problem
+
+__all__ = ["Preconditioning"]
+
+PATIENCE = 10
+SMALLEST, GROWTH = 64, 3  # first rank, and factor to the next
+LARGEST = 2  # the rank is at most n / LARGEST
+# A coarse space that leaves more of 𝒦 than this × λ for each example makes a slow problem slower: its complement is
+# then as ill-conditioned as 𝒦, and no longer dominated by few directions. Measured at n = 2000: 0.4 saves two thirds
+# to nine tenths of the products, 1.5 up to one half, 6 costs more.
+LEFT = 1.5
+OVERHEAD = 4e8  # flops of the calls to build a space, whatever its size
+STEPS = 6  # Newton steps to come
+WITHIN = 8  # steps within the space for each step of CG, where outputs are coupled
+DEAREST = 4  # products that applying a preconditioner may cost: it saves most of them
+
+
+class Preconditioning:
+    """The coarse space of a solve: none at first, larger ones as they become worth it.
+
+    Parameters
+    ----------
+    problem : Problem
+    asked : {"auto"}, int or None
+        A number is a rank from the start, None is never.
+    """
+
+    def __init__(self, problem: Problem, asked: Any):
+        whole = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 1
+        if asked is not None and not whole and not (isinstance(asked, str) and asked == "auto"):
+            raise ValueError(
+                f"preconditioner must be 'auto', None or a rank of at least 1, got {asked!r}."
+            )
+        self.problem = problem
+        self.space: CoarseSpace | None = None
+        self._preconditioner: Preconditioner | None = None
+        self._curvature: Curvature | None = None
+        self._price, self._next = np.inf, 0
+        _, n_outputs, q = problem.shape
+        if asked is None or not problem.loss.separable or not is_numpy(problem.targets):
+            return
+        parts = coarse_parts(problem.operator, n_outputs)
+        if parts is None:
+            return
+        self._product, self._column = parts[0].work(n_outputs * q), parts[0].column_work
+        self._columns = n_outputs * q
+        if whole:
+            self.space = coarse_space(problem.operator, n_outputs, int(asked))
+        else:
+            self._next = SMALLEST
+            self._price = self._cost(SMALLEST)
+
+    def _cost(self, rank: int) -> float:
+        """Of building a space and using it in the Newton steps to come, in products; infinite if it is no use."""
+        n, k = self.problem.shape[0], self._columns
+        steps = 1 if self.problem.loss.quadratic else STEPS
+        build = OVERHEAD + n * rank * (self._column + 3 * rank) + 3.0 * rank**3
+        refresh = steps * (2.0 * n * rank**2 + 2.0 * rank**3 + 1e6) * k
+        use = (4.0 * n * rank + 2.0 * rank**2) * k
+        coupled = self.problem.shape[1] > 1
+        if rank > n // LARGEST or use * (WITHIN if coupled else 1) > DEAREST * self._product:
+            return np.inf
+        return (build + refresh) / self._product
+
+    def _larger(self, rank: int) -> int:
+        """The rank to try after this one; beyond what is allowed if there is none."""
+        most = self.problem.shape[0] // LARGEST
+        return min(GROWTH * rank, most) if 5 * rank < 4 * most else most + 1
+
+    def grown(self, n_products: int, curvature: Curvature) -> bool:
+        """Build what has become affordable; say whether there is a new space."""
+        if n_products < PATIENCE * self._price:
+            return False
+        rank = self._next
+        while n_products >= PATIENCE * self._cost(self._larger(rank)):
+            rank = self._larger(rank)
+        strength = float(np.min(self.problem.strength))
+        bend = float(np.max(curvature.diagonal, initial=0.0))
+        enough = strength / bend if bend > 0 else 0.0
+        space = coarse_space(self.problem.operator, self.problem.shape[1], rank, enough=enough)
+        self._next = self._larger(rank)
+        self._price = self._cost(self._next)
+        if space is None or space.left <= enough:
+            self._price = np.inf  # nothing to gain from a larger one
+        if space is None or space.left > LEFT * enough * self.problem.shape[0]:
+            return False
+        self.space, self._curvature = space, None
+        return True
+
+    def at(self, curvature: Curvature) -> Preconditioner | None:
+        """The preconditioner for a curvature."""
+        if self.space is None:
+            return None
+        if self._curvature is not curvature:
+            self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)
+            self._curvature = curvature
+        return self._preconditioner
