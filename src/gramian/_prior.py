@@ -12,6 +12,7 @@ multiplied once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,6 +157,8 @@ class Prior:
                 distances=distances,
                 rank=rank,
                 random_state=random_state,
+                n_columns=math.prod(like.shape[1:]),
+                gradients=learning,
             )
             records.append(record)
             return operator

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, device_of, is_numpy, namespace
+from gramian._arrays import Array, device_of, is_numpy, itemsize, namespace
 from gramian.kernels import RBF, Constant, Kernel, Matern, Product, Sum, White
 from gramian.operators.base import InputOperator
 from gramian.operators.radial_product import radial_product
@@ -65,7 +65,7 @@ class Streamed(InputOperator):
             return float(kernel.right.value) * self._streamed(kernel.left, B)
         if isinstance(kernel, White):
             return float(kernel.noise) * B if self.Z is None else self._zeros(B)
-        profile = _profile(kernel)
+        profile = profile_of(kernel)
         if profile is not None and is_numpy(self.X) and is_numpy(B):
             return self._radial(kernel, profile, B)
         return tiled_product(kernel, self.X, self.Z, B)
@@ -108,11 +108,11 @@ class Streamed(InputOperator):
 
     def _term_work(self, kernel: Kernel, n_columns: int) -> float:
         n, m = self.shape
-        single = 0.5 if self.dtype == np.float32 else 1.0
+        single = 0.5 if itemsize(self.X) == 4 else 1.0
         if isinstance(kernel, White):
             return 2.0 * n * n_columns
         features = int(self.X.shape[1])
-        if _profile(kernel) is None or not is_numpy(self.X):
+        if profile_of(kernel) is None or not is_numpy(self.X):
             return single * n * m * (TILED + 2 * features + 2 * n_columns)
         half = 0.5 if self.Z is None and n_columns <= MIRRORED else 1.0
         return single * n * m * (half * (VALUE + 3 * features) + 2 * n_columns)
@@ -131,6 +131,11 @@ class Streamed(InputOperator):
         return Streamed(self.kernel.clone_with_theta(theta), self.X, self.Z)
 
 
+def has_radial_term(kernel: Kernel) -> bool:
+    """Whether a term of the kernel has compiled products."""
+    return any(profile_of(term) is not None for term in _terms(kernel))
+
+
 def _terms(kernel: Kernel) -> list[Kernel]:
     """Terms of a sum, without constant factors."""
     if isinstance(kernel, Sum):
@@ -142,7 +147,7 @@ def _terms(kernel: Kernel) -> list[Kernel]:
     return [kernel]
 
 
-def _profile(kernel: Kernel) -> str | None:
+def profile_of(kernel: Kernel) -> str | None:
     """Name of the compiled profile of a kernel, if it has one."""
     if isinstance(kernel, RBF):
         return "rbf"

@@ -20,13 +20,13 @@ from gramian._arrays import Array, is_numpy
 from gramian.kernels import Kernel
 from gramian.operators.gaussian_grid import GaussianGrid, find_gaussian_grid
 from gramian.operators.near_cells import NearCells, find_near_cells
-from gramian.operators.streamed import Streamed
+from gramian.operators.streamed import MIRRORED, Streamed, profile_of
 
 __all__ = ["TreeCode"]
 
 # Seconds of one kernel value on one core (Zen 4), and for each further column: float32, float64.
 PER_VALUE = {np.float32: (3.0e-10, 0.4e-10), np.float64: (7.0e-10, 0.8e-10)}
-MIRRORED = 16  # columns up to which streaming evaluates half of a symmetric matrix
+FLOPS = 3e10  # of a matrix product in float64 in a second of that core
 GATHERING = 1.2  # what near values cost more than streamed ones
 
 
@@ -85,17 +85,32 @@ class TreeCode(Streamed):
     def _radial(self, kernel: Any, profile: str, B: np.ndarray) -> np.ndarray:
         if 0 in (*self.shape, B.shape[1]):
             return super()._radial(kernel, profile, B)
-        length_scale = np.asarray(kernel.length_scale, dtype=np.float64)
         dtype = np.float32 if np.result_type(self.X, B) == np.float32 else np.float64
-        costs = _Costs(self, dtype, B.shape[1])
+        plan, _ = self._plan(kernel, profile, dtype, B.shape[1])
+        return super()._radial(kernel, profile, B) if plan is None else plan.product(B)
+
+    def _plan(
+        self, kernel: Any, profile: str, dtype: Any, n_columns: int
+    ) -> tuple[NearCells | GaussianGrid | None, float]:
+        """The cheapest way, None for all pairs, and its estimated seconds on one core."""
+        length_scale = np.asarray(kernel.length_scale, dtype=np.float64)
+        costs = _Costs(self, dtype, n_columns)
         key = (profile, length_scale.tobytes(), dtype)
         if key not in self._plans:
             self._plans[key] = self._planned(length_scale, profile, dtype, costs)
         plan = self._plans[key]
         # found for the columns of the first product; there may be more or fewer of them now
         if plan is None or costs.planned(plan) > costs.streamed:
-            return super()._radial(kernel, profile, B)
-        return plan.product(B)
+            return None, costs.streamed
+        return plan, costs.planned(plan)
+
+    def _term_work(self, kernel: Any, n_columns: int) -> float:
+        profile = profile_of(kernel)
+        if profile is None or 0 in (*self.shape, n_columns):
+            return super()._term_work(kernel, n_columns)
+        dtype = np.float32 if self.dtype == np.float32 else np.float64
+        plan, seconds = self._plan(kernel, profile, dtype, n_columns)
+        return super()._term_work(kernel, n_columns) if plan is None else FLOPS * seconds
 
     def _planned(
         self, length_scale: np.ndarray, profile: str, dtype: Any, costs: _Costs
