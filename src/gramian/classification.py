@@ -51,9 +51,9 @@ class KernelLogisticRegression(TreeDecisions, LogisticClassifier):
         (exactly so if ``intercept_variance`` is divided by 10 too, or 0).
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
-    operator : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
-        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, the others are
-        exact.
+    operator : {"auto", "dense", "linear", "streamed", "tree_code", "low_rank"}, default="auto"
+        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, "tree_code" is
+        exact up to a proven bound, the others are exact.
     rank : int, default=None
         Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
         half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.
@@ -229,9 +229,9 @@ class KernelSVC(HingeClassifier):
         λ > 0.
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
-    operator : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
-        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, the others are
-        exact.
+    operator : {"auto", "dense", "linear", "streamed", "tree_code", "low_rank"}, default="auto"
+        How to multiply with the Gram matrix; see `operator_` for the choice. "low_rank" approximates it, "tree_code" is
+        exact up to a proven bound, the others are exact.
     rank : int, default=None
         Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
         half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.

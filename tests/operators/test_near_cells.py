@@ -16,7 +16,9 @@ from tree_oracles import (
     seeds,
 )
 
+from gramian.operators import near_cells
 from gramian.operators.near_cells import find_near_cells
+from gramian.operators.radial_product import PROFILES as PARAMETERS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -68,24 +70,28 @@ def test_something_is_left_out(profile, error, rng):
     """A bound that holds because nothing is left out would show nothing."""
     X = rng.random((1500, 2))
     cells = near(X, None, 0.01, profile, error)
-    K = exact_matrix(profile, X, X, 0.01)
+    K, found = exact_matrix(profile, X, X, 0.01), matrix_of(cells)
     assert cells.n_pairs < 0.5 * K.size
-    assert 1e-8 * error < row_error(matrix_of(cells), K) <= cells.error_bound <= error
+    assert 1e-8 * error < row_error(found, K) <= cells.error_bound <= error
+    np.testing.assert_allclose(found, found.T, rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_dense_corner_that_a_few_leaves_do_not_show(profile, rng):
-    """One leaf of twelve thousand sees 200 points at a distance where others see none."""
-    ring = rng.normal(size=(200, 2))
-    ring *= 6.0 / np.linalg.norm(ring, axis=1, keepdims=True)
-    far = 1e3 * np.arange(1, 12_001)[:, None] + np.array([[1e4, 0.0]])
-    X = np.concatenate([rng.normal(size=(30, 2)) * 0.01, ring, far])
-    cells = near(X, None, 0.3, profile, 1e-6)
-    rows = np.arange(230)
-    K = exact_matrix(profile, X[rows], X, 0.3)
-    found = cells.product(np.eye(len(X))[:, rows]).T
-    assert row_error(found, K) <= cells.error_bound + rounding(K)
+def test_a_ring_that_a_few_leaves_do_not_show(profile, monkeypatch, rng):
+    """The leaf that is looked at first is far from everything; one other has 2000 points around it."""
+    monkeypatch.setattr(near_cells, "SAMPLE", 1)
+    ring = rng.normal(size=(2000, 2))
+    ring /= np.linalg.norm(ring, axis=1, keepdims=True)
+    far = -1e3 * np.arange(1, 101)[:, None] * np.ones((1, 2))
+    X = np.concatenate([0.001 * rng.normal(size=(30, 2)), 5.0 * ring, far])
+    reach = near_cells._reach(
+        tuple(PARAMETERS[profile]), 1e-6
+    )  # where one point is worth the error
+    cells = near(X, None, 4.9 / reach, profile, 1e-6)
+    K = exact_matrix(profile, X, X, 4.9 / reach)
+    assert row_error(matrix_of(cells), K) <= cells.error_bound + rounding(K)
     assert cells.error_bound <= 1e-6
+    assert K[:30, 30:2030].sum(axis=1).min() > 1e-5
 
 
 def test_gives_up_where_there_are_too_many(rng):
