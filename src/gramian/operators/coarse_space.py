@@ -2,7 +2,7 @@
 
 Formula
     For ``𝒦(A) = M A S + σ² 1 1ᵀ A`` and an active set I, ``M[I, I] = L̃ L̃ᵀ``, ``M[:, I] = L L̃ᵀ``
-    (`pivoted_cholesky`), ``S = R R``: the space is spanned by the kernel functions of I, for every output, in the
+    (`pivoted_cholesky`), ``S = R R`` (R⁻¹ and S⁻¹ are pseudo-inverses if S is singular): the space is spanned by the kernel functions of I, for every output, in the
     basis ``Z v = E_I L̃⁻ᵀ v R⁻¹`` (E_I puts rows at I). There
 
         𝒦 Z v = L v R + σ² 1 eᵀ v R⁻¹,    Zᵀ 𝒦 B = L̃⁻¹ (𝒦B)[I] R⁻¹,    T v = Zᵀ 𝒦 Z v = v + σ² e eᵀ v S⁻¹,    e =
@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gramian._arrays import Array, is_numpy
+from gramian.labels import Identity
 from gramian.operators.base import InputOperator, Operator
 from gramian.operators.intercept import Intercept
 from gramian.operators.label_mixed import LabelMixed
@@ -32,7 +33,11 @@ from gramian.operators.pivoted_cholesky import pivoted_cholesky
 __all__ = ["CoarseSpace", "coarse_parts", "coarse_space"]
 
 MOST_OUTPUTS = 512  # whose label matrix is decomposed
-SMALLEST = 1e-10  # eigenvalue of S, relative to the largest
+SMALLEST = (
+    1e-10  # eigenvalue of S, relative to the largest; those below have no functions in the space
+)
+
+NOISE = 100  # roundings of M's dtype, relative to the trace: what is left then says nothing about products
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +117,8 @@ def coarse_parts(operator: Operator, n_outputs: int) -> tuple[InputOperator, Any
         if n_outputs > MOST_OUTPUTS:
             return None
         (operator, structure), *others = operator.terms
-        for term, _ in others:
-            if not isinstance(term, Intercept):
+        for term, own in others:
+            if not isinstance(term, Intercept) or not isinstance(own, Identity):
                 return None
             intercept += term.variance
         S = np.asarray(structure.mix(S), dtype=np.float64)
@@ -125,7 +130,12 @@ def coarse_parts(operator: Operator, n_outputs: int) -> tuple[InputOperator, Any
 
 
 def coarse_space(
-    operator: Operator, n_outputs: int, rank: int, *, enough: float = 0.0
+    operator: Operator,
+    n_outputs: int,
+    rank: int,
+    *,
+    enough: float = 0.0,
+    weights: np.ndarray | None = None,
 ) -> CoarseSpace | None:
     """Build the space of at most ``rank`` functions for each output.
 
@@ -137,6 +147,9 @@ def coarse_space(
     rank : int
     enough : float, default=0.0
         Stop when the trace of what is left of 𝒦 is at most this.
+    weights : ndarray of shape (n,) or (n, q), default=None
+        Of the examples. Those of weight zero are not in the active set, so that their coefficients stay zero, and do
+        not count in the trace: W is zero there.
     """
     parts = coarse_parts(operator, n_outputs)
     if parts is None:
@@ -145,16 +158,20 @@ def coarse_space(
     variances, basis = np.linalg.eigh(S)
     if not variances[-1] > 0:
         return None
-    variances = np.maximum(variances, SMALLEST * variances[-1])
-    diagonal = np.asarray(M.diagonal()[:, 0], dtype=np.float64)
+    used = variances > SMALLEST * variances[-1]
+    variances, basis = variances[used], basis[:, used]
+    diagonal = np.array(M.diagonal()[:, 0], dtype=np.float64)
+    if weights is not None:
+        diagonal[np.reshape(weights, (len(diagonal), -1)).max(axis=1) == 0] = 0.0
     trace = float(diagonal.sum())
-    if not trace > 0:
+    if not (0 < trace < np.inf) or diagonal.min() < 0:
         return None
+    rounding = NOISE * float(np.finfo(M.dtype).eps)
     found = pivoted_cholesky(
         lambda indices: _float64(M.columns(indices)),
         diagonal,
         rank,
-        tol=min(1.0, enough / (variances[-1] * trace)),
+        tol=min(1.0, max(rounding, enough / (variances[-1] * trace))),
         random_state=0,
     )
     if not found.indices.size:

@@ -58,7 +58,7 @@ def kernel_cg(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
-    preconditioning = Preconditioning(problem, preconditioner if problem.loss.quadratic else None)
+    preconditioning = Preconditioning(problem, preconditioner, usable=problem.loss.quadratic)
     curvature = problem.curvature(problem.start(None)) if problem.loss.quadratic else None
 
     def gradient(recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:

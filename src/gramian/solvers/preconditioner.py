@@ -14,9 +14,9 @@ Products
     None: ``Zᵀ𝒦r`` are m rows of 𝒦r, which CG carries anyway, and 𝒦Pr follows from 𝒦r by one n × m product.
 
 Label side
-    If the loss does not couple outputs, G has one m × m block for each, and is factored. If it does (softmax), G v
-    = y is solved by conjugate gradients in the space, preconditioned by those blocks: its products cost 2m/n of one
-    with 𝒦. In the basis ``R = S^½`` the blocks weigh examples by ``[R W_i R]_cc``.
+    If neither the loss nor S couples outputs, G has one m × m block for each, and is factored. Otherwise (softmax,
+    hierarchies) G v = y is solved by conjugate gradients in the space, preconditioned by those blocks: its products
+    cost 2m/n of one with 𝒦. In the basis ``R = S^½`` the blocks weigh examples by ``[R W_i R]_cc``.
 
 Cost
     For each new W: 2 n m² flops and m³ for each output. For each step of CG: 2 n m for each output, coupled ones
@@ -75,11 +75,12 @@ class Preconditioner:
         self.space = space
         self.curvature = curvature
         self.n_inner = 0  # steps within the space
+        self.coupled = curvature.coupled or bool(np.any(space.root != np.diag(np.diag(space.root))))
         weights = _Weights(space, curvature)
         self._strength = np.broadcast_to(strength, weights.inner.shape[2:])
         shape = weights.inner.shape[1:]
         blocks = {index: self._block(weights, *index) for index in np.ndindex(shape)}
-        if curvature.coupled:
+        if self.coupled:
             # used many times, for all outputs in one product
             identity = np.eye(len(space.indices))
             inverses = np.stack(
@@ -96,7 +97,7 @@ class Preconditioner:
         """P r and 𝒦 P r of shape (n, C, q), from r and 𝒦r."""
         space = self.space
         y = space.restricted(Kr)
-        v = self._solved(y) if self.curvature.coupled else self._blockwise(y)
+        v = self._solved(y) if self.coupled else self._blockwise(y)
         rows, values = space.extended(self._strength * v - space.inverse_gram(y))
         z = r.copy()
         z[space.indices] += rows
@@ -119,7 +120,7 @@ class Preconditioner:
 
     def _blockwise(self, y: np.ndarray) -> np.ndarray:
         """Solve with the blocks of G for single outputs."""
-        if self.curvature.coupled:
+        if self.coupled:
             return np.einsum("cqmk,kcq->mcq", self._inverses, y, optimize=True)
         v = np.empty_like(y)
         for (c, j), factor in self._factors.items():

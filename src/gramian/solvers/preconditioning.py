@@ -33,6 +33,9 @@ LEFT = 1.5
 OVERHEAD = 4e8  # flops of the calls to build a space, whatever its size
 STEPS = 6  # Newton steps to come
 WITHIN = 8  # steps within the space for each step of CG, where outputs are coupled
+# λ relative to the trace of 𝒦 (a bound of its norm) below which 𝒦Pr, of the size of λ / norm, drowns in the rounding of
+# 𝒦r.
+ROUNDING = 100 * float(np.finfo(np.float64).eps)
 DEAREST = 4  # products that applying a preconditioner may cost: it saves most of them
 
 
@@ -44,9 +47,11 @@ class Preconditioning:
     problem : Problem
     asked : {"auto"}, int or None
         A number is a rank from the start, None is never.
+    usable : bool, default=True
+        Whether the solver can use one for this problem.
     """
 
-    def __init__(self, problem: Problem, asked: Any):
+    def __init__(self, problem: Problem, asked: Any, *, usable: bool = True):
         whole = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 1
         if asked is not None and not whole and not (isinstance(asked, str) and asked == "auto"):
             raise ValueError(
@@ -58,15 +63,21 @@ class Preconditioning:
         self._curvature: Curvature | None = None
         self._price, self._next = np.inf, 0
         _, n_outputs, q = problem.shape
-        if asked is None or not problem.loss.separable or not is_numpy(problem.targets):
+        usable = usable and problem.loss.separable and is_numpy(problem.targets)
+        if asked is None or not usable:
             return
         parts = coarse_parts(problem.operator, n_outputs)
         if parts is None:
             return
+        trace = float(np.max(np.sum(problem.operator.diagonal(n_outputs), axis=0)))
+        if not float(np.min(problem.strength)) > ROUNDING * trace:
+            return
         self._product, self._column = parts[0].work(n_outputs * q), parts[0].column_work
         self._columns = n_outputs * q
         if whole:
-            self.space = coarse_space(problem.operator, n_outputs, int(asked))
+            self.space = coarse_space(
+                problem.operator, n_outputs, int(asked), weights=problem.weights
+            )
         else:
             self._next = SMALLEST
             self._price = self._cost(SMALLEST)
@@ -98,7 +109,10 @@ class Preconditioning:
         strength = float(np.min(self.problem.strength))
         bend = float(np.max(curvature.diagonal, initial=0.0))
         enough = strength / bend if bend > 0 else 0.0
-        space = coarse_space(self.problem.operator, self.problem.shape[1], rank, enough=enough)
+        problem = self.problem
+        space = coarse_space(
+            problem.operator, problem.shape[1], rank, enough=enough, weights=problem.weights
+        )
         self._next = self._larger(rank)
         self._price = self._cost(self._next)
         if space is None or space.left <= enough:
