@@ -2,8 +2,8 @@
 
 Formula
     For ``𝒦(A) = M A S + σ² 1 1ᵀ A`` and an active set I, ``M[I, I] = L̃ L̃ᵀ``, ``M[:, I] = L L̃ᵀ``
-    (`pivoted_cholesky`), ``S = R R`` (R⁻¹ and S⁻¹ are pseudo-inverses if S is singular): the space is spanned by the kernel functions of I, for every output, in the
-    basis ``Z v = E_I L̃⁻ᵀ v R⁻¹`` (E_I puts rows at I). There
+    (`pivoted_cholesky`), ``S = R R``: the space is spanned by the kernel functions of I, for every output, in the
+    basis ``Z v = E_I L̃⁻ᵀ v R⁻¹`` (E_I puts rows at I; R⁻¹ and S⁻¹ are pseudo-inverses if S is singular). There
 
         𝒦 Z v = L v R + σ² 1 eᵀ v R⁻¹,    Zᵀ 𝒦 B = L̃⁻¹ (𝒦B)[I] R⁻¹,    T v = Zᵀ 𝒦 Z v = v + σ² e eᵀ v S⁻¹,    e =
         L̃⁻¹ 1.
