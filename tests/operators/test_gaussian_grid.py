@@ -1,6 +1,7 @@
 """`gaussian_grid`: the inequalities behind its bound one by one, then rows of the matrix itself."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -170,3 +171,17 @@ def test_float32_columns_come_back_as_float32(rng):
     found = grid_of(X, None, 1.0, 1e-6).product(B)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, exact_matrix("rbf", X, X, 1.0) @ B, atol=1e-5)
+
+
+def test_columns_take_turns_in_a_large_grid(rng):
+    X = rng.random((3000, 3))
+    grid = grid_of(X, None, 0.05, 1e-8)
+    n_nodes = math.prod(grid.sources.shape) * grid.unit.size**3
+    assert n_nodes > 2 * gaussian_grid.SMALL_NODES
+    B = rng.normal(size=(3000, 3))
+    tracemalloc.start()
+    found = grid.product(B)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 128 * 2**20
+    np.testing.assert_allclose(found[:50], exact_matrix("rbf", X[:50], X, 0.05) @ B, atol=1e-7)

@@ -38,7 +38,8 @@ WIDEST = 3.0  # h; more than 24 nodes can serve
 MOST_NODES = 2**22  # of a grid: 32 MiB for each column
 LONGEST = 2**11  # nodes of a feature: its matrix takes 32 MiB
 FAR = 24  # ℓ between cells, beyond which all sources together count exp(−144) each
-COLUMNS = 4  # go through the grid at a time
+COLUMNS = 4  # go through the grid at a time, fewer of them through one of more than ...
+SMALL_NODES = 2**19  # nodes: a product holds three copies of up to 32 MiB
 # Seconds of one core (Zen 4, float64).
 PER_WEIGHT, PER_NODE, PER_FLOP, PER_MOVE = 2.5e-10, 2e-9, 5e-11, 2e-9
 POINTS = 2**15  # in one parallel region: interruptions get through
@@ -91,46 +92,49 @@ class GaussianGrid:
     def product(self, B: np.ndarray) -> np.ndarray:
         """Multiply B of shape (m, k); in float64, returned in the dtype of B."""
         out = np.empty((len(self.targets.points), B.shape[1]), dtype=B.dtype)
-        for first in range(0, B.shape[1], COLUMNS):
-            columns = slice(first, first + COLUMNS)
+        n_nodes = max(math.prod(side.shape) for side in (self.targets, self.sources))
+        n_nodes *= self.unit.size ** self.targets.points.shape[1]
+        step = max(1, min(COLUMNS, COLUMNS * SMALL_NODES // n_nodes))
+        for first in range(0, B.shape[1], step):
+            columns = slice(first, first + step)
             out[:, columns] = self._product(B[:, columns])
         return out
 
     def _product(self, B: np.ndarray) -> np.ndarray:
-        p, k = self.unit.size, B.shape[1]
-        side = self.sources
         weights = _barycentric(self.unit)
-        y = np.take(B, side.order, axis=0).astype(np.float64)
-        grid = np.zeros((*side.shape, k, p ** len(side.shape)))
-        flat = grid.reshape(-1, k, grid.shape[-1])
-        for cells in _parts(side):
-            with exclusive():
-                to_grid(_arguments(side), self.unit, weights, y, flat, cells)
-        grid = self._through(grid)
+        grid = self._through(self._spread(B, weights))
         side = self.targets
-        flat = grid.reshape(-1, k, grid.shape[-1])
-        ordered = np.empty((len(side.points), k))
+        ordered = np.empty((len(side.points), B.shape[1]))
         for cells in _parts(side):
             with exclusive():
-                from_grid(_arguments(side), self.unit, weights, flat, ordered, cells)
+                from_grid(_arguments(side), self.unit, weights, grid, ordered, cells)
         out = np.empty_like(ordered)
         out[side.order] = ordered
         return out
 
-    def _through(self, grid: np.ndarray) -> np.ndarray:
-        """Multiply with the matrices of nodes, one feature after the other."""
-        d, p = len(self.matrices), self.unit.size
+    def _spread(self, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """From points to the nodes of all features, shape (k, N_1, ..., N_d)."""
+        side, p, k = self.sources, self.unit.size, B.shape[1]
+        d = len(side.shape)
+        y = np.take(B, side.order, axis=0).astype(np.float64)
+        grid = np.zeros((math.prod(side.shape), k, p**d))
+        for cells in _parts(side):
+            with exclusive():
+                to_grid(_arguments(side), self.unit, weights, y, grid, cells)
         # (c_1, ..., c_d, k, p^d) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
-        k = grid.shape[d]
-        split = grid.reshape(*self.sources.shape, k, *(p,) * d)
+        split = grid.reshape(*side.shape, k, *(p,) * d)
         axes = [d, *(axis for f in range(d) for axis in (f, d + 1 + f))]
-        nodes = split.transpose(axes).reshape(k, *(c * p for c in self.sources.shape))
+        return split.transpose(axes).reshape(k, *(c * p for c in side.shape))
+
+    def _through(self, nodes: np.ndarray) -> np.ndarray:
+        """Multiply with the matrices of nodes, one feature after the other; shape (cells, k, p^d)."""
+        d, p, k = len(self.matrices), self.unit.size, len(nodes)
         with single_threaded_blas():  # threads of BLAS would spin beside those of the loops
             for f, matrix in enumerate(self.matrices):
                 nodes = np.moveaxis(np.tensordot(matrix, nodes, axes=(1, f + 1)), 0, f + 1)
         split = nodes.reshape(k, *(size for c in self.targets.shape for size in (c, p)))
         axes = [*range(1, 2 * d, 2), 0, *range(2, 2 * d + 1, 2)]
-        return np.ascontiguousarray(split.transpose(axes)).reshape(*self.targets.shape, k, p**d)
+        return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p**d)
 
 
 def find_gaussian_grid(
