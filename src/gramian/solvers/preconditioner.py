@@ -41,7 +41,6 @@ __all__ = ["Preconditioner"]
 
 INNER = 0.3  # by which the residual within the space falls
 MOST_INNER = 100
-SAMPLE = 4  # examples in a block, in multiples of its size
 NEGLIGIBLE = 1e-3  # weight of an example in a block, relative to the largest
 
 
@@ -103,19 +102,15 @@ class Preconditioner:
         rows, values = space.extended(self._strength * v - space.inverse_gram(y))
         z = r.copy()
         z[space.indices] += rows
-        return z, Kr + values
+        return z, Kr + values.astype(Kr.dtype, copy=False)
 
     def _block(self, weights: _Weights, c: int, j: int) -> np.ndarray:
         """G of output c and column j."""
         space, strength = self.space, float(self._strength[j])
         weight = weights.inner[:, c, j]
-        rows = np.flatnonzero(weight > NEGLIGIBLE * weight.max())
-        every = rows.size // (SAMPLE * len(space.indices)) if self.coupled else 1
-        total = weight[rows].sum()
-        rows = rows[:: max(1, every)]  # where blocks only precondition, some of the examples will do
-        L = space.factor if rows.size == len(weight) else np.take(space.factor, rows, axis=0)
-        scale = total / weight[rows].sum() if rows.size else 0.0
-        scaled = L * np.sqrt(scale * weight[rows])[:, None]
+        kept = weight > NEGLIGIBLE * weight.max()
+        L = space.factor if kept.all() else space.factor[kept]
+        scaled = L * np.sqrt(weight[kept])[:, None]
         G = scaled.T @ scaled
         if space.intercept:
             u, e = space.factor.T @ weights.mixed[:, c, j], space.ones
