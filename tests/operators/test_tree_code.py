@@ -27,7 +27,7 @@ DEAR = {np.float32: (1e-3, 1e-3), np.float64: (1e-3, 1e-3)}
 @contextmanager
 def forced():
     """Streaming looks so expensive that a plan is used wherever there is one, for few points, too."""
-    with mock.patch.multiple(tree_code, PER_VALUE=DEAR, GATHERING=1e-3):
+    with mock.patch.multiple(tree_code, PER_VALUE=DEAR):
         yield
 
 

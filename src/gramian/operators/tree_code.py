@@ -24,10 +24,11 @@ from gramian.operators.streamed import MIRRORED, Streamed, profile_of
 
 __all__ = ["TreeCode"]
 
-# Seconds of one kernel value on one core (Zen 4), and for each further column: float32, float64.
-PER_VALUE = {np.float32: (3.0e-10, 0.4e-10), np.float64: (7.0e-10, 0.8e-10)}
+# Seconds of one kernel value on one core (Zen 4), and for each further column: streamed, and of near cells, which
+# gather points and columns. Two and four features, 1 to 200 columns; for streaming the least, so that it is given up late.
+PER_VALUE = {np.float32: (3.2e-10, 0.24e-10), np.float64: (8.0e-10, 0.5e-10)}
+PER_NEAR_VALUE = {np.float32: (4.5e-10, 0.66e-10), np.float64: (9.5e-10, 1.1e-10)}
 FLOPS = 3e10  # of a matrix product in float64 in a second of that core
-GATHERING = 1.2  # what near values cost more than streamed ones
 
 
 class TreeCode(Streamed):
@@ -146,11 +147,12 @@ class _Costs:
 
     def __init__(self, operator: TreeCode, dtype: Any, n_columns: int):
         (n, m), (first, further) = operator.shape, PER_VALUE[dtype]
-        value = first + further * (n_columns - 1)
-        half = operator.Z is None and n_columns <= MIRRORED
+        if operator.Z is None and n_columns <= MIRRORED:
+            first /= 2  # each value serves its row and its column
+        near_first, near_further = PER_NEAR_VALUE[dtype]
         self.n_columns = n_columns
-        self.streamed = n * m * value * (0.5 if half else 1.0)
-        self.near_value = GATHERING * value
+        self.streamed = n * m * (first + further * (n_columns - 1))
+        self.near_value = near_first + near_further * (n_columns - 1)
 
     def planned(self, plan: NearCells | GaussianGrid) -> float:
         if isinstance(plan, GaussianGrid):
