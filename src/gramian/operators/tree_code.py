@@ -25,7 +25,7 @@ from gramian.operators.streamed import MIRRORED, Streamed, profile_of
 __all__ = ["TreeCode"]
 
 # Seconds of one kernel value on one core (Zen 4), and for each further column: streamed, and of near cells, which
-# gather points and columns. Two and four features, 1 to 200 columns; streaming at its best, so that it is given up late.
+# gather points and columns. Two and four features, 1 to 200 columns; streaming at its best: it is given up late.
 PER_VALUE = {np.float32: (3.2e-10, 0.24e-10), np.float64: (8.0e-10, 0.5e-10)}
 PER_NEAR_VALUE = {np.float32: (4.5e-10, 0.66e-10), np.float64: (9.5e-10, 1.1e-10)}
 FLOPS = 3e10  # of a matrix product in float64 in a second of that core
