@@ -66,7 +66,7 @@ def choose_operator(
     ----------
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
-    name : {"auto", "dense", "linear", "streamed", "low_rank"}, default="auto"
+    name : {"auto", "dense", "linear", "streamed", "tree_code", "low_rank"}, default="auto"
         For pairs {"auto", "dual", "primal"}.
     copies : int, default=1
         How many such operators there will be; they share the budget.
