@@ -218,8 +218,8 @@ TREE = Taxonomy.from_dict({"a": ["b", "c"], "d": None})
 )
 @pytest.mark.parametrize("loss", [Squared(), Softmax()], ids=repr)
 def test_label_structures_and_lockstep_columns(structure, loss, X_many):
-    """Hierarchies, a path of λ, folds of weight zero: the certificate holds, with fewer products."""
-    weights = np.stack([np.arange(150) % 3 != fold for fold in range(3)], axis=1).astype(float)
+    """Hierarchies and a path of λ: the certificate holds, with fewer products."""
+    weights = (np.arange(150) % 3 > 0).astype(float)
     problem = _hard(
         loss, X_many, structure, regularization=np.array([1e-3, 1e-1, 1.0]), weights=weights
     )
@@ -228,6 +228,14 @@ def test_label_structures_and_lockstep_columns(structure, loss, X_many):
     assert np.all(better.gaps <= 1e-12 * better.objective)
     _check_latent(problem, better, plain)
     assert better.n_products < 0.6 * plain.n_products
+
+
+@every_loss
+def test_folds_have_none_so_that_held_out_coefficients_are_zero(loss, X_many):
+    weights = np.stack([np.arange(150) % 3 != fold for fold in range(3)], axis=1).astype(float)
+    solution = newton(_hard(loss, X_many, weights=weights), tol=1e-4, preconditioner=75)
+    held_out = np.broadcast_to(weights[:, None, :] == 0, solution.coefficients.shape)
+    assert not solution.coefficients[held_out].any()
 
 
 @every_loss

@@ -147,7 +147,7 @@ def coarse_space(
     rank : int
     enough : float, default=0.0
         Stop when the trace of what is left of 𝒦 is at most this.
-    weights : ndarray of shape (n,) or (n, q), default=None
+    weights : ndarray of shape (n,), default=None
         Of the examples. Those of weight zero are not in the active set, so that their coefficients stay zero, and do
         not count in the trace: W is zero there.
     """
@@ -162,7 +162,7 @@ def coarse_space(
     variances, basis = variances[used], basis[:, used]
     diagonal = np.array(M.diagonal()[:, 0], dtype=np.float64)
     if weights is not None:
-        diagonal[np.reshape(weights, (len(diagonal), -1)).max(axis=1) == 0] = 0.0
+        diagonal[weights == 0] = 0.0
     trace = float(diagonal.sum())
     if not (0 < trace < np.inf) or diagonal.min() < 0:
         return None

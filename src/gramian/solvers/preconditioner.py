@@ -175,13 +175,13 @@ class _Weights:
 def _factor(G: np.ndarray) -> tuple[np.ndarray, bool]:
     """Cholesky factor, of a slightly larger matrix if rounding made G indefinite: any positive one will do."""
     diagonal = np.diagonal(G).copy()
-    jitter = 0.0
-    while True:
-        np.fill_diagonal(G, diagonal + jitter)
+    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+        np.fill_diagonal(G, diagonal + jitter * diagonal.max())
         try:
             return cho_factor(G, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            jitter = max(100 * jitter, 1e-14 * float(diagonal.max()))
+            continue
+    return np.diag(np.sqrt(diagonal)), True
 
 
 def _along(D: np.ndarray, matrix: np.ndarray) -> np.ndarray:

@@ -64,6 +64,8 @@ class Preconditioning:
         self._price, self._next = np.inf, 0
         _, n_outputs, q = problem.shape
         usable = usable and problem.loss.separable and is_numpy(problem.targets)
+        # columns of weights are folds: an active set would give coefficients to examples held out in some
+        usable = usable and (problem.weights is None or problem.weights.ndim == 1)
         if asked is None or not usable:
             return
         parts = coarse_parts(problem.operator, n_outputs)
