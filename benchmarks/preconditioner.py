@@ -1,10 +1,11 @@
 """Does the preconditioner pay? Newton and CG counts and seconds with and without it.
 
     python benchmarks/preconditioner.py [--sizes 2000,5000,20000] [--limit 40] [--tol 1e-6]
-                                        [--losses "squared;logistic;softmax, 6;softmax, 100"] [--quick]
+                                        [--losses "squared;logistic;softmax, 6;softmax, 100"] [--features 3] [--quick]
 
-Generated data, 10 normal features, labels drawn from smooth functions; RBF with length scale r√d, float64,
-``operator="auto"``, intercept variance 1, from a zero start to a relative duality gap of 1e-6.
+Generated data, 3 normal features (where wide kernels are truly ill-conditioned; ``--features 10`` has spectra that
+fall slowly, of which no small space takes much), labels drawn from smooth functions; RBF with length scale r√d,
+float64, ``operator="auto"``, intercept variance 1, from a zero start to a relative duality gap of 1e-6.
 
     logistic       C = 1,   `newton`       softmax, 6    C = 6, `newton`
     squared        C = 1,   `kernel_cg`    softmax, 100  C = 100, leaves of a taxonomy of height 2, `newton`
@@ -49,7 +50,6 @@ from gramian.operators import Intercept, LabelMixed, choose_operator
 from gramian.solvers import Problem, kernel_cg, newton
 from gramian.solvers.solution import Recorder
 
-FEATURES = 10
 RATIOS, STRENGTHS = (0.3, 1.0, 3.0, 10.0), (1.0, 1e-2, 1e-4)
 # Length scales and λ where a product is dear; all others have the whole grid.
 LARGE = ((1.0, 1.0), (1.0, 1e-2), (10.0, 1e-4))
@@ -73,6 +73,7 @@ class Case:
     n: int
     ratio: float  # length scale / √d
     strength: float
+    features: int
 
     @property
     def ill(self) -> bool:
@@ -100,12 +101,12 @@ class Run:
 # --- problems -------------------------------------------------------------------------------
 
 
-def cases(sizes: list[int]) -> Iterator[Case]:
+def cases(sizes: list[int], features: int) -> Iterator[Case]:
     """All cases, by loss and size."""
     for loss in CLASSES:
         for n in sizes:
             for ratio, strength in _grid(n, many=CLASSES[loss] == 100):
-                yield Case(loss, n, ratio, strength)
+                yield Case(loss, n, ratio, strength, features)
 
 
 def _grid(n: int, *, many: bool) -> Iterable[tuple[float, float]]:
@@ -116,15 +117,13 @@ def _grid(n: int, *, many: bool) -> Iterable[tuple[float, float]]:
 
 def build(case: Case) -> Problem:
     """The problem as an estimator assembles it."""
-    n, n_outputs = case.n, CLASSES[case.loss]
-    X, y, _ = gaussian_process_labels(
-        n, FEATURES, max(2, n_outputs), length_scale=math.sqrt(FEATURES), gain=4.0
-    )
+    n, n_outputs, d = case.n, CLASSES[case.loss], case.features
+    X, y, _ = gaussian_process_labels(n, d, max(2, n_outputs), length_scale=math.sqrt(d), gain=4.0)
     targets = np.eye(n_outputs)[y] if n_outputs > 1 else y[:, None].astype(float)
     if case.loss == "squared":
         rng = np.random.default_rng(1)
         targets = np.sin(X[:, :1]) * np.cos(X[:, 1:2]) + 0.1 * rng.standard_normal((n, 1))
-    kernel = RBF(case.ratio * math.sqrt(FEATURES), "fixed")
+    kernel = RBF(case.ratio * math.sqrt(d), "fixed")
     structure = _tree() if n_outputs == 100 else Scalar(1.0)
     terms: list[Any] = [
         (choose_operator(kernel, X, "auto")[0], structure),
@@ -196,9 +195,9 @@ def solve(
     )
 
 
-def compile_for(loss: str, n: int, tol: float) -> None:
+def compile_for(loss: str, n: int, features: int, tol: float) -> None:
     """Start both ways once, so that no timed run compiles."""
-    case = Case(loss, n, 1.0, 1e-2)
+    case = Case(loss, n, 1.0, 1e-2, features)
     problem = build(case)
     for preconditioner in (None, "auto"):
         solve(case, problem, preconditioner, tol, COMPILING)
@@ -299,24 +298,27 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=40.0, help="seconds of a run")
     parser.add_argument("--tol", type=float, default=1e-6, help="relative duality gap")
     parser.add_argument("--losses", default=";".join(CLASSES), help="semicolon-separated")
+    parser.add_argument("--features", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="n = 500: does everything run?")
     arguments = parser.parse_args()
     sizes = [500] if arguments.quick else [int(n) for n in arguments.sizes.split(",")]
     warnings.simplefilter("ignore", ConvergenceWarning)  # statuses are printed
     print(f"{machine()}; {numba.get_num_threads()} threads; load {os.getloadavg()[0]:.1f}")
-    print(f"\nRelative gap {arguments.tol:g}, at most {arguments.limit:g} s a run.\n")
+    print(
+        f"\n{arguments.features} features, relative gap {arguments.tol:g}, at most {arguments.limit:g} s a run.\n"
+    )
     header(
         "loss", "n", "ℓ/√d", "λ", "set", "iterations", "products", "seconds", "times as fast",
         "status", "relative gap",
     )  # fmt: skip
     start, found = time.perf_counter(), []
     compiled = set()
-    for case in cases(sizes):
+    for case in cases(sizes, arguments.features):
         if case.loss not in arguments.losses.split(";"):
             continue
         if (case.loss, case.n) not in compiled:
             compiled.add((case.loss, case.n))
-            compile_for(case.loss, case.n, arguments.tol)
+            compile_for(case.loss, case.n, arguments.features, arguments.tol)
         runs = compare(case, arguments.tol, arguments.limit)
         print_case(case, *runs)
         found.append((case, *runs))

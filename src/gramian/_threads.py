@@ -22,7 +22,7 @@ from functools import cache, wraps
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["exclusive", "exclusively", "one_thread", "single_threaded_blas"]
+__all__ = ["exclusive", "exclusively", "one_thread", "quiet_blas", "single_threaded_blas"]
 
 
 class _Gate:
@@ -88,3 +88,16 @@ def single_threaded_blas() -> Iterator[None]:
     finally:
         for library, number in zip(libraries, threads, strict=True):
             library.set_num_threads(number)
+
+
+@contextmanager
+def quiet_blas(flops: float) -> Iterator[None]:
+    """Limit BLAS to one thread for small tasks between compiled products.
+
+    Its threads spin for a while after a task; a compiled product right after one took twice as long.
+    """
+    if flops > 2e9:
+        yield
+        return
+    with single_threaded_blas():
+        yield

@@ -19,7 +19,7 @@ import numpy as np
 from gramian._arrays import Array, namespace
 
 # What reading a stored number costs, in flops: products with few columns wait for memory.
-READING = 40
+READING = 20
 
 
 class Operator(ABC):

@@ -20,7 +20,10 @@ from gramian.operators.radial_product import radial_product
 from gramian.operators.tiles import kernel_rows, tiled_product, tiled_vjp, tiles
 
 # What a kernel value costs beside its distance and products, in flops of a matrix product: by our loops, by NumPy.
-VALUE, TILED = 20, 250
+VALUE, TILED = 28, 250
+# What a feature adds: differences by our loops or, for many features, a matrix product.
+FEATURE, MULTIPLIED, MANY = 6, 2, 64
+SINGLE = 0.4  # what single precision takes of all that
 MIRRORED = 16  # columns up to which half of a symmetric matrix is evaluated
 
 
@@ -108,14 +111,15 @@ class Streamed(InputOperator):
 
     def _term_work(self, kernel: Kernel, n_columns: int) -> float:
         n, m = self.shape
-        single = 0.5 if itemsize(self.X) == 4 else 1.0
+        single = SINGLE if itemsize(self.X) == 4 else 1.0
         if isinstance(kernel, White):
             return 2.0 * n * n_columns
         features = int(self.X.shape[1])
         if profile_of(kernel) is None or not is_numpy(self.X):
             return single * n * m * (TILED + 2 * features + 2 * n_columns)
         half = 0.5 if self.Z is None and n_columns <= MIRRORED else 1.0
-        return single * n * m * (half * (VALUE + 3 * features) + 2 * n_columns)
+        distance = features * (FEATURE if features <= MANY else MULTIPLIED)
+        return single * n * m * (half * (VALUE + distance) + 2 * n_columns)
 
     def cross(self, X_new: Array) -> Streamed:
         return Streamed(self.kernel, X_new, self.X)

@@ -28,7 +28,7 @@ __all__ = ["TreeCode"]
 # gather points and columns. Two and four features, 1 to 200 columns; streaming at its best: it is given up late.
 PER_VALUE = {np.float32: (3.2e-10, 0.24e-10), np.float64: (8.0e-10, 0.5e-10)}
 PER_NEAR_VALUE = {np.float32: (4.5e-10, 0.66e-10), np.float64: (9.5e-10, 1.1e-10)}
-FLOPS = 3e10  # of a matrix product in float64 in a second of that core
+FLOPS = 5e10  # of a matrix product in float64 in a second of that core
 
 
 class TreeCode(Streamed):

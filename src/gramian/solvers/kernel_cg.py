@@ -64,7 +64,7 @@ def kernel_cg(
     def gradient(recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
         if curvature is None:
             return rho, K_rho, False
-        changed = preconditioning.grown(recorder.n_products, curvature)
+        changed = preconditioning.grown(recorder, curvature)
         P = preconditioning.at(curvature)
         return (rho, K_rho, changed) if P is None else (*P.apply(rho, K_rho), changed)
 

@@ -92,7 +92,7 @@ def solve_newton_system(
         active = active & (norm > goal) & (norm > enough * objective)
         if not bool(xp.any(active)):
             break
-        if preconditioning and preconditioning.grown(recorder.n_products, curvature):
+        if preconditioning and preconditioning.grown(recorder, curvature):
             break
         z, Kz = (r, Kr) if preconditioner is None else preconditioner.apply(r, Kr)
         new_steep = norm if preconditioner is None else inner(z, Kr)

@@ -30,10 +30,13 @@ help us either: an example bends the loss of two or three classes, its average t
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from gramian._fused import inner
+from gramian._threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.operators.coarse_space import CoarseSpace
 
@@ -41,7 +44,9 @@ __all__ = ["Preconditioner"]
 
 INNER = 0.3  # by which the residual within the space falls
 MOST_INNER = 100
-NEGLIGIBLE = 1e-3  # weight of an example in a block, relative to the largest
+NEGLIGIBLE = (
+    1e-5  # weight of an example in a block that only preconditions, relative to the largest
+)
 
 
 class Preconditioner:
@@ -97,9 +102,10 @@ class Preconditioner:
     def apply(self, r: np.ndarray, Kr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P r and 𝒦 P r of shape (n, C, q), from r and 𝒦r."""
         space = self.space
-        y = space.restricted(Kr)
-        v = self._solved(y) if self.coupled else self._blockwise(y)
-        rows, values = space.extended(self._strength * v - space.inverse_gram(y))
+        with quiet_blas(4.0 * space.factor.size * math.prod(r.shape[1:])):
+            y = space.restricted(Kr)
+            v = self._solved(y) if self.coupled else self._blockwise(y)
+            rows, values = space.extended(self._strength * v - space.inverse_gram(y))
         z = r.copy()
         z[space.indices] += rows
         return z, Kr + values.astype(Kr.dtype, copy=False)
@@ -108,7 +114,8 @@ class Preconditioner:
         """G of output c and column j."""
         space, strength = self.space, float(self._strength[j])
         weight = weights.inner[:, c, j]
-        kept = weight > NEGLIGIBLE * weight.max()
+        # where G is solved by its blocks, examples of small weight count: there are many, and λ may be smaller still
+        kept = weight > (NEGLIGIBLE * weight.max() if self.coupled else 0.0)
         L = space.factor if kept.all() else space.factor[kept]
         scaled = L * np.sqrt(weight[kept])[:, None]
         G = scaled.T @ scaled

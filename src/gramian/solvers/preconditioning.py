@@ -1,10 +1,10 @@
 """When a preconditioner pays: it is bought when the products already spent would have paid for it many times.
 
 Nobody knows before how many products a solver will need. So it starts without; when it has spent `PATIENCE` times
-what a coarse space of m functions costs (columns, factor, and what it takes in the steps to come), the space is
-built. It is used if the trace of what it leaves of 𝒦 is small enough against λ, otherwise a larger one is tried
-when that has become affordable. So at most a tenth is lost where it is no use, and a hard problem soon gets what it
-needs.
+what a coarse space of m functions costs (columns, factor, and what it takes in the steps to come), and the gap
+falls so slowly that `PROSPECT` times its cost is still to come, the space is built. It is used if the trace of what
+it leaves of 𝒦 is small enough against λ, otherwise a larger one is tried when that has become affordable. So little
+is lost where it is no use, and a hard problem soon gets what it needs.
 
 Costs are counted in flops (`InputOperator.work`), not measured: a fit gives the same numbers each time.
 """
@@ -16,27 +16,31 @@ from typing import Any
 import numpy as np
 
 from gramian._arrays import is_numpy
+from gramian._threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.operators.coarse_space import CoarseSpace, coarse_parts, coarse_space
 from gramian.solvers.preconditioner import Preconditioner
 from gramian.solvers.problem import Problem
+from gramian.solvers.solution import Recorder
 
 __all__ = ["Preconditioning"]
 
-PATIENCE = 10
+PATIENCE, PROSPECT = 4, 2  # products spent and products to come, in prices of a space
+CAUTION = 2  # times that, after a space that was no use
 SMALLEST, GROWTH = 64, 3  # first rank, and factor to the next
 LARGEST = 2  # the rank is at most n / LARGEST
-# A coarse space that leaves more of 𝒦 than this × λ for each example makes a slow problem slower: its complement is
-# then as ill-conditioned as 𝒦, and no longer dominated by few directions. Measured at n = 2000: 0.4 saves two thirds
-# to nine tenths of the products, 1.5 up to one half, 6 costs more.
-LEFT = 1.5
-OVERHEAD = 4e8  # flops of the calls to build a space, whatever its size
+# A coarse space of m functions that leaves more of 𝒦 than LEFT m λ makes a slow problem slower: its complement is
+# then as ill-conditioned as 𝒦, and no longer dominated by few directions. (The largest eigenvalue left is some
+# left / m.) Measured at n = 2000: 2 saves two thirds of the products and more, 6 half of them, 15 some, 60 costs more.
+# FEW λ is enough.
+LEFT, FEW = 6.0, 5.0
+OVERHEAD, EACH = 5e8, 1e7  # flops of the calls to build a space, and for each of its functions
 STEPS = 6  # Newton steps to come
 WITHIN = 8  # steps within the space for each step of CG, where outputs are coupled
-# λ relative to the trace of 𝒦 (a bound of its norm) below which 𝒦Pr, of the size of λ / norm, drowns in the rounding of
-# 𝒦r.
-ROUNDING = 100 * float(np.finfo(np.float64).eps)
 DEAREST = 4  # products that applying a preconditioner may cost: it saves most of them
+# λ relative to the trace of 𝒦 (a bound of its norm) below which 𝒦Pr, of the size of λ / norm, drowns in the rounding
+# of 𝒦r.
+ROUNDING = 100 * float(np.finfo(np.float64).eps)
 
 
 class Preconditioning:
@@ -88,8 +92,8 @@ class Preconditioning:
         """Of building a space and using it in the Newton steps to come, in products; infinite if it is no use."""
         n, k = self.problem.shape[0], self._columns
         steps = 1 if self.problem.loss.quadratic else STEPS
-        build = OVERHEAD + n * rank * (self._column + 3 * rank) + 3.0 * rank**3
-        refresh = steps * (2.0 * n * rank**2 + 2.0 * rank**3 + 1e6) * k
+        build = OVERHEAD + EACH * rank + n * rank * (self._column + 6 * rank) + 3.0 * rank**3
+        refresh = steps * (2.5 * n * rank**2 + 2.0 * rank**3 + 2e7) * k
         use = (4.0 * n * rank + 2.0 * rank**2) * k
         coupled = self.problem.shape[1] > 1
         if rank > n // LARGEST or use * (WITHIN if coupled else 1) > DEAREST * self._product:
@@ -101,25 +105,32 @@ class Preconditioning:
         most = self.problem.shape[0] // LARGEST
         return min(GROWTH * rank, most) if 5 * rank < 4 * most else most + 1
 
-    def grown(self, n_products: int, curvature: Curvature) -> bool:
+    def grown(self, recorder: Recorder, curvature: Curvature) -> bool:
         """Build what has become affordable; say whether there is a new space."""
-        if n_products < PATIENCE * self._price:
+        spent = recorder.n_products
+        if spent < PATIENCE * self._price:
+            return False
+        budget = min(spent / PATIENCE, recorder.remaining() / PROSPECT)
+        if budget < self._price:
             return False
         rank = self._next
-        while n_products >= PATIENCE * self._cost(self._larger(rank)):
+        while budget >= self._cost(self._larger(rank)):
             rank = self._larger(rank)
         strength = float(np.min(self.problem.strength))
         bend = float(np.max(curvature.diagonal, initial=0.0))
-        enough = strength / bend if bend > 0 else 0.0
         problem = self.problem
-        space = coarse_space(
-            problem.operator, problem.shape[1], rank, enough=enough, weights=problem.weights
-        )
+        unit = strength / bend if bend > 0 else 0.0
+        enough = FEW * unit
+        with quiet_blas(6.0 * problem.shape[0] * rank**2):
+            space = coarse_space(
+                problem.operator, problem.shape[1], rank, enough=enough, weights=problem.weights
+            )
         self._next = self._larger(rank)
         self._price = self._cost(self._next)
         if space is None or space.left <= enough:
             self._price = np.inf  # nothing to gain from a larger one
-        if space is None or space.left > LEFT * enough * self.problem.shape[0]:
+        if space is None or space.left > LEFT * unit * len(space.indices):
+            self._price *= CAUTION
             return False
         self.space, self._curvature = space, None
         return True
@@ -129,6 +140,7 @@ class Preconditioning:
         if self.space is None:
             return None
         if self._curvature is not curvature:
-            self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)
+            with quiet_blas(2.0 * self.space.factor.size * len(self.space.indices) * self._columns):
+                self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)
             self._curvature = curvature
         return self._preconditioner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -181,6 +182,16 @@ class Recorder:
         if not moved or self.n_iter - self.best_row >= self.patience:
             return "stalled"
         return "max_iter" if self.n_iter >= self.max_iter else None
+
+    def remaining(self) -> float:
+        """Products to come if the gap goes on falling at the rate so far; infinite if that is not known."""
+        if len(self.rows) < 2:
+            return float("inf")
+        (_, first, before, _), (objective, gap, _, _) = self.rows[0], self.rows[-1]
+        goal = self.tol * abs(objective)
+        if not 0 < goal < gap < first:
+            return float("inf") if gap > goal else 0.0
+        return math.log(gap / goal) / math.log(first / gap) * (self.n_products - before)
 
     def shortfall(self, result: Solution) -> str:
         """Say in a warning which gap is left."""
