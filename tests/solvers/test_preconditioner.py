@@ -24,6 +24,7 @@ from gramian.pairs import Pairs
 from gramian.solvers import Problem, kernel_cg, newton, preconditioning
 from gramian.solvers.preconditioner import INNER, Preconditioner
 from gramian.solvers.preconditioning import Preconditioning
+from gramian.solvers.solution import Recorder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Softmax()]
@@ -36,6 +37,7 @@ STRENGTHS = np.array([1e-3, 0.2])
 def cheap(monkeypatch):
     """Calls cost nothing, so that spaces of small problems are soon affordable."""
     monkeypatch.setattr(preconditioning, "OVERHEAD", 0.0)
+    monkeypatch.setattr(preconditioning, "EACH", 0.0)
 
 
 def _targets(loss, X: np.ndarray, C: int = 3) -> np.ndarray:
@@ -276,23 +278,43 @@ def test_a_well_conditioned_problem_never_meets_one(solve, loss, X_many):
     np.testing.assert_array_equal(auto.coefficients, plain.coefficients)
 
 
-def test_it_is_bought_when_ten_times_its_price_is_spent(slow_problem, cheap):
+def _spent(problem: Problem, n_products: int, gaps: tuple[float, ...] = ()) -> Recorder:
+    """What a solver has recorded after so many products, with these gaps on the way."""
+    recorder = Recorder(problem, tol=1e-6, max_iter=10, callback=None, patience=5)
+    recorder.n_products = n_products
+    recorder.rows = [(1.0, gap, 1, 0.0) for gap in gaps]
+    return recorder
+
+
+def test_it_is_bought_when_its_price_is_spent_several_times(slow_problem, cheap):
     buyer = Preconditioning(slow_problem, "auto")
     curvature = slow_problem.curvature(slow_problem.start(None))
     price = preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST)
     assert 1 < price < np.inf
-    assert not buyer.grown(int(price), curvature)
+    assert not buyer.grown(_spent(slow_problem, int(price)), curvature)
     assert buyer.at(curvature) is None
-    assert buyer.grown(int(price) + 1, curvature)
+    assert buyer.grown(_spent(slow_problem, int(price) + 1), curvature)
     assert buyer.at(curvature) is buyer.at(curvature)
     assert len(buyer.space.indices) <= preconditioning.SMALLEST
+
+
+def test_it_is_not_bought_shortly_before_the_end(slow_problem, cheap):
+    buyer = Preconditioning(slow_problem, "auto")
+    curvature = slow_problem.curvature(slow_problem.start(None))
+    spent = 10 * int(preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST))
+    nearly = _spent(slow_problem, spent, gaps=(1.0, 1.01e-6))
+    assert nearly.remaining() < 1
+    assert not buyer.grown(nearly, curvature)
+    half = _spent(slow_problem, spent, gaps=(1.0, 1e-3))
+    assert half.remaining() == pytest.approx(spent - 1)
+    assert buyer.grown(half, curvature)
 
 
 def test_a_space_that_leaves_too_much_is_not_used(X_many, cheap):
     """Nothing to gain where the spectrum is flat."""
     problem = Problem(Dense(RBF(0.1), X_many), Squared(), _targets(Squared(), X_many), 1e-4)
     buyer = Preconditioning(problem, "auto")
-    assert not buyer.grown(10**9, problem.curvature(problem.start(None)))
+    assert not buyer.grown(_spent(problem, 10**9), problem.curvature(problem.start(None)))
     assert buyer.space is None
 
 

@@ -36,7 +36,7 @@ class OperatorRecord:
     operator   cost of a product     memory
     dense                      1      128 B  chosen
     linear                     -        0 B  needs the kernel Linear()
-    streamed               0.338        0 B  the matrix itself fits
+    streamed                0.95        0 B  the matrix itself fits
     tree_code                  -        0 B  a stored matrix of at most 5000 examples is exact and fast enough
     low_rank                   -        0 B  approximates: pass rank to allow it
     """

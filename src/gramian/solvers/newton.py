@@ -62,8 +62,8 @@ def newton(
     callback : callable, default=None
         Called with a `Progress` after each step; stops if it returns True.
     preconditioner : {"auto"}, int or None, default="auto"
-        "auto" builds one when the products spent would have paid for it ten times, see `preconditioning`; a number
-        is its rank from the start, None switches it off.
+        "auto" builds one when the products spent would have paid for it four times and more are to come, see
+        `preconditioning`; a number is its rank from the start, None switches it off.
 
     Returns
     -------

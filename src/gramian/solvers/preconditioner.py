@@ -22,10 +22,11 @@ Cost
     For each new W: 2 n m² flops and m³ for each output. For each step of CG: 2 n m for each output, coupled ones
     4 n m for each step within the space.
 
-Deviates from the papers: Seeger (footnote 3) found that incomplete Cholesky costs more than it saves, and that
-tensor products do not help. The factor here is of 𝒦, not of the system, so that one serves all Newton steps, and it
-takes m columns. Replacing W by an average over classes, so that the eigenvectors of S decouple everything, did not
-help us either: an example bends the loss of two or three classes, its average that of all.
+Deviates from the papers: Seeger (footnote 3) found that incomplete Cholesky costs more than it saves, and that tensor
+products do not help. The factor here is of 𝒦, not of the system, so that one serves all Newton steps, and it takes m
+columns. Weights of examples averaged over classes, which decouple the classes, do help where examples keep weights of
+their own: 71, 54 and 132 products instead of 298, 174 and 896 without (n = 1500, 6 classes, m = 300). Solving the
+coupled system as above took 23, 20 and 32.
 """
 
 from __future__ import annotations
