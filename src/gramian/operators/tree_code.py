@@ -125,9 +125,6 @@ class TreeCode(Streamed):
         near = find_near_cells(*data, profile, self.error, dtype, least / costs.near_value)
         return grid if near is None else near
 
-    def _accurate(self, B: Array) -> Array:
-        return self._matmul(B)  # B is in float64, and so are the loops
-
     def cross(self, X_new: Array) -> TreeCode:
         return TreeCode(self.kernel, X_new, self.X, error=self.error)
 
