@@ -7,7 +7,7 @@ Formula
 
         𝒦 Z v = L v R + σ² 1 eᵀ v R⁻¹,    Zᵀ 𝒦 B = L̃⁻¹ (𝒦B)[I] R⁻¹,    T v = Zᵀ 𝒦 Z v = v + σ² e eᵀ v S⁻¹,
 
-    with ``e = L̃⁻¹ 1``. It is the space of Seeger's low-rank matrices (§7.4, eq. 9), here used for what it leaves out, too.
+    with ``e = L̃⁻¹ 1``: the space of Seeger's low-rank matrices (§7.4, eq. 9).
 
     So if 𝒦B is at hand, projecting B on the space needs m rows of it, and the product of 𝒦 with a function of the
     space is one n × m product: no pass over M.
