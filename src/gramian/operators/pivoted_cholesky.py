@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -40,6 +41,11 @@ from sklearn.utils import check_random_state
 __all__ = ["PIVOTS", "PivotedCholesky", "pivoted_cholesky"]
 
 PIVOTS = ("greedy", "random", "uniform")
+
+# What accepts candidates: from what is left of their matrix and the level of rounding to places of pivots and their
+# Cholesky factor. A rule proposes: from weights, the size of a block and the missing pivots to candidates and that.
+Accept = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+Rule = Callable[[np.ndarray, int, int], tuple[np.ndarray, Accept]]
 
 # Candidates at a time: enough for matrix products to run at full speed, few enough that most are accepted, and as
 # many columns as fit the bytes.
@@ -110,61 +116,135 @@ def pivoted_cholesky(
     """
     diagonal = _checked(diagonal, rank, tol)
     n = diagonal.size
-    rank = min(int(rank), n)
-    rng = check_random_state(random_state)
-    order = _order(pivots, n, rng)
+    propose = _rule(pivots, n, check_random_state(random_state))
     most = max(1, min(BLOCK, BLOCK_BYTES // (8 * n)))
-    residual, enough = diagonal.copy(), tol * float(diagonal.sum())
-    indices, rounding, factor = np.empty(0, dtype=np.int64), 0.0, np.empty((n, 0))
-    while indices.size < rank and residual.sum() > enough:
-        k, missing, floor, drawn = indices.size, rank - indices.size, None, 0.0
-        weights = np.where(residual > rounding, residual, 0.0)
-        if not weights.any():
+    found = _Partial(diagonal, min(int(rank), n), tol)
+    while found.missing and (weights := found.weights()).any():
+        candidates, accept = propose(weights, most, found.missing)
+        if not candidates.size:
             break
-        if order is not None:
-            candidates, order = np.split(order[weights[order] > 0], [min(most, missing)])
-            if not candidates.size:
-                break
-        elif pivots == "greedy":
-            candidates, floor = _largest(weights, min(most, missing))
-        else:
-            size = min(most, 2 * missing)
-            candidates = rng.choice(n, size=size, p=weights / weights.sum())
-            drawn = rng.uniform(size=size)
         values = _checked_columns(columns(candidates), n, candidates.size)
-        if k == 0:
-            factor = np.empty((n, rank), dtype=values.dtype, order="F")
-            # subtractions of up to ``rank`` squares, and a little for the kernel values themselves
-            rounding = (32 + rank) * float(np.finfo(values.dtype).eps) * float(diagonal.max())
-        old = factor[candidates, :k].astype(np.float64)
-        small = values[candidates].astype(np.float64) - old @ old.T
-        if floor is not None:
-            accepted, triangle = _by_size(small, rounding, floor)
-        else:
-            needed = np.maximum(drawn * residual[candidates], rounding)
-            accepted, triangle = _in_order(small, needed, missing)
-        spent = candidates[np.diagonal(small) <= rounding]
+        small = found.small(candidates, values)
+        accepted, triangle = accept(small, found.rounding)
+        kept = found.extend(candidates, values, accepted, triangle)
+        if kept == accepted.size:  # else what is left is small enough
+            found.residual[candidates[np.diagonal(small) <= found.rounding]] = 0.0
+    return PivotedCholesky(found.indices, found.factor[:, : found.indices.size], found.residual)
+
+
+class _Partial:
+    """The factor while it grows."""
+
+    def __init__(self, diagonal: np.ndarray, rank: int, tol: float):
+        self.rank = rank
+        self.residual = diagonal.copy()
+        self.enough = tol * float(diagonal.sum())
+        self.indices = np.empty(0, dtype=np.int64)
+        # until the first columns tell their dtype
+        self.factor = np.empty((diagonal.size, 0))
+        self.rounding = 0.0
+
+    @property
+    def missing(self) -> int:
+        """Pivots still wanted at most; none once the residual is small enough."""
+        return self.rank - self.indices.size if self.residual.sum() > self.enough else 0
+
+    def weights(self) -> np.ndarray:
+        """The residual where it is more than rounding, else zero."""
+        return np.where(self.residual > self.rounding, self.residual, 0.0)
+
+    def small(self, candidates: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """What the factor leaves of the candidates' own matrix, float64, from their columns of M."""
+        if not self.factor.size:
+            self._allocate(values.dtype)
+        old = self.factor[candidates, : self.indices.size].astype(np.float64)
+        return values[candidates].astype(np.float64) - old @ old.T
+
+    def _allocate(self, dtype: np.dtype) -> None:
+        self.factor = np.empty((self.residual.size, self.rank), dtype=dtype, order="F")
+        # subtractions of up to ``rank`` squares, and a little for the kernel values themselves
+        eps = float(np.finfo(dtype).eps)
+        self.rounding = (32 + self.rank) * eps * float(self.residual.max())
+
+    def extend(
+        self, candidates: np.ndarray, values: np.ndarray, accepted: np.ndarray, triangle: np.ndarray
+    ) -> int:
+        """Take in the accepted candidates; return how many, as the last ones may not be needed for ``tol``.
+
+        ``values`` are the candidates' columns of M, ``triangle`` is the factor of what is left of the accepted
+        ones' own matrix.
+        """
         if not accepted.size:
-            residual[spent] = 0.0
-            continue
-        chosen = candidates[accepted]
-        block = factor[:, k : k + chosen.size]  # a view: columns are contiguous
+            return 0
+        chosen, k = candidates[accepted], self.indices.size
+        block = self.factor[:, k : k + chosen.size]  # a view: columns are contiguous
         block[...] = values[:, accepted]
-        block -= factor[:, :k] @ factor[chosen, :k].T
-        divide = get_blas_funcs("trsm", (block,))  # block triangle⁻ᵀ
-        block[...] = divide(1.0, triangle, block, side=1, lower=1, trans_a=1, overwrite_b=1)
-        block[indices] = 0.0  # zero but for rounding
-        block[chosen] = triangle
-        left = residual.sum() - np.cumsum(np.einsum("ij,ij->j", block, block, dtype=np.float64))
-        kept = min(chosen.size, int(np.count_nonzero(left > enough)) + 1)
+        self._orthogonalise(block, chosen, triangle)
+        taken = np.einsum("ij,ij->j", block, block, dtype=np.float64)
+        left = self.residual.sum() - np.cumsum(taken)
+        kept = min(chosen.size, int(np.count_nonzero(left > self.enough)) + 1)
         block = block[:, :kept]
-        indices = np.concatenate([indices, chosen[:kept]])
-        residual -= np.einsum("ij,ij->i", block, block, dtype=np.float64)
-        np.maximum(residual, 0.0, out=residual)
-        residual[indices] = 0.0
-        if kept == chosen.size:  # else it stops here
-            residual[spent] = 0.0
-    return PivotedCholesky(indices, factor[:, : indices.size], residual)
+        self.indices = np.concatenate([self.indices, chosen[:kept]])
+        self.residual -= np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        np.maximum(self.residual, 0.0, out=self.residual)
+        self.residual[self.indices] = 0.0
+        return kept
+
+    def _orthogonalise(self, block: np.ndarray, chosen: np.ndarray, triangle: np.ndarray) -> None:
+        """From columns of M to columns of L, in place: ``(block − L L[chosen]ᵀ) triangle⁻ᵀ``."""
+        k = self.indices.size
+        block -= self.factor[:, :k] @ self.factor[chosen, :k].T
+        divide = get_blas_funcs("trsm", (block,))
+        block[...] = divide(1.0, triangle, block, side=1, lower=1, trans_a=1, overwrite_b=1)
+        block[self.indices] = 0.0  # zero but for rounding
+        block[chosen] = triangle
+
+
+# --- which candidates, and which of them become pivots ------------------------------------------
+
+
+def _rule(pivots: Any, n: int, rng: np.random.RandomState) -> Rule:
+    """The rule named by ``pivots``: candidates from weights, and what accepts some of them."""
+    if isinstance(pivots, str) and pivots in PIVOTS:
+        if pivots == "greedy":
+            return _greedy
+        return partial(_random, rng) if pivots == "random" else _InOrder(rng.permutation(n))
+    given = np.asarray(pivots)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"pivots must be one of {', '.join(map(repr, PIVOTS))}, or an array of whole numbers; got {pivots!r}."
+        )
+    if given.size and (given.min() < 0 or given.max() >= n or np.unique(given).size < given.size):
+        raise ValueError(f"pivots must be different numbers from 0 to {n - 1}, got {pivots!r}.")
+    return _InOrder(given.astype(np.int64))
+
+
+def _greedy(weights: np.ndarray, most: int, missing: int) -> tuple[np.ndarray, Accept]:
+    """The largest weights; pivots while they exceed all others."""
+    candidates, floor = _largest(weights, min(most, missing))
+    return candidates, partial(_by_size, floor=floor)
+
+
+def _random(
+    rng: np.random.RandomState, weights: np.ndarray, most: int, missing: int
+) -> tuple[np.ndarray, Accept]:
+    """Draws in proportion to the weights; pivots by the ratio of what is left of a weight to it."""
+    size = min(most, 2 * missing)
+    candidates = rng.choice(weights.size, size=size, p=weights / weights.sum())
+    needed = rng.uniform(size=size) * weights[candidates]
+    return candidates, partial(_in_turn, needed=needed, most=missing)
+
+
+class _InOrder:
+    """The next ones in an order that have a weight, each proposed once; pivots are all above rounding."""
+
+    def __init__(self, order: np.ndarray):
+        self.order = order
+
+    def __call__(self, weights: np.ndarray, most: int, missing: int) -> tuple[np.ndarray, Accept]:
+        useful = self.order[weights[self.order] > 0]
+        candidates, self.order = np.split(useful, [min(most, missing)])
+        return candidates, partial(_in_turn, needed=np.zeros(candidates.size), most=missing)
 
 
 def _largest(residual: np.ndarray, size: int) -> tuple[np.ndarray, float]:
@@ -195,10 +275,13 @@ def _by_size(small: np.ndarray, rounding: float, floor: float) -> tuple[np.ndarr
     return _triangle(rows, accepted)
 
 
-def _in_order(small: np.ndarray, needed: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _in_turn(
+    small: np.ndarray, rounding: float, needed: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Candidates in turn, each a pivot if what is left of it exceeds ``needed``; see `_by_size`."""
     accepted: list[int] = []
     rows = np.zeros_like(small)
+    needed = np.maximum(needed, rounding)
     for i in range(len(small)):
         if len(accepted) < most and small[i, i] > needed[i]:
             _eliminate(small, rows, i, len(accepted))
@@ -217,18 +300,7 @@ def _triangle(rows: np.ndarray, accepted: list[int]) -> tuple[np.ndarray, np.nda
     return np.array(accepted, dtype=np.int64), np.tril(rows[accepted, : len(accepted)])
 
 
-def _order(pivots: Any, n: int, rng: np.random.RandomState) -> np.ndarray | None:
-    """The order in which to try examples, if it does not depend on residuals."""
-    if isinstance(pivots, str) and pivots in PIVOTS:
-        return rng.permutation(n) if pivots == "uniform" else None
-    given = np.asarray(pivots)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"pivots must be one of {', '.join(map(repr, PIVOTS))}, or an array of whole numbers; got {pivots!r}."
-        )
-    if given.size and (given.min() < 0 or given.max() >= n or np.unique(given).size < given.size):
-        raise ValueError(f"pivots must be different numbers from 0 to {n - 1}, got {pivots!r}.")
-    return given.astype(np.int64)
+# --- what is refused ----------------------------------------------------------------------------
 
 
 def _checked(diagonal: Any, rank: Any, tol: Any) -> np.ndarray:
