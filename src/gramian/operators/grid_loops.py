@@ -15,13 +15,14 @@ __all__ = ["from_grid", "to_grid"]
 
 
 @njit(cache=True)
-def _place(number, shape, half, corner, centre):
-    """Centre of the cell with this number, features in the order of the array."""
-    rest = number
-    for g in range(shape.size):
-        f = shape.size - 1 - g
+def _cell(number, shape, half, corner, p):
+    """Centre of the cell with this number, features in the order of the array, and room for `_weights`."""
+    d, rest = shape.size, number
+    centre = np.empty(d)
+    for f in range(d - 1, -1, -1):
         centre[f] = corner[f] + half[f] * (2 * (rest % shape[f]) + 1)
         rest //= shape[f]
+    return centre, np.empty(p), np.empty(p ** (d - 1))
 
 
 @njit(cache=True)
@@ -57,10 +58,8 @@ def to_grid(side, unit, barycentric, B, grid, part):
     """Add B (n, k) of the points of cells part[0] to part[1] − 1 to the nodes, grid (cells, k, p^d)."""
     points, cells, starts, shape, half, corner = side
     for cell in prange(part[0], part[1]):
-        p, d = unit.size, points.shape[1]
-        centre, each, outer = np.empty(d), np.empty(p), np.empty(p ** (d - 1))
-        _place(cells[cell], shape, half, corner, centre)
-        nodes = grid[cells[cell]]
+        p, nodes = unit.size, grid[cells[cell]]
+        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
         for i in range(starts[cell], starts[cell + 1]):
             _weights(points[i], centre, half, unit, barycentric, each, outer)
             for k in range(B.shape[1]):
@@ -76,10 +75,8 @@ def from_grid(side, unit, barycentric, grid, out, part):
     """Interpolate from the nodes to the points of cells part[0] to part[1] − 1, into rows of out (n, k)."""
     points, cells, starts, shape, half, corner = side
     for cell in prange(part[0], part[1]):
-        p, d = unit.size, points.shape[1]
-        centre, each, outer = np.empty(d), np.empty(p), np.empty(p ** (d - 1))
-        _place(cells[cell], shape, half, corner, centre)
-        nodes = grid[cells[cell]]
+        p, nodes = unit.size, grid[cells[cell]]
+        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
         for i in range(starts[cell], starts[cell + 1]):
             _weights(points[i], centre, half, unit, barycentric, each, outer)
             for k in range(out.shape[1]):
