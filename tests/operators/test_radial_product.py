@@ -223,6 +223,42 @@ def test_scratch_memory(d, k, n):
     assert peak - X.nbytes - 8 * n * k < 40 * 2**20
 
 
+@pytest.mark.parametrize("symmetric, dtype, n, m, d, k", [
+    (True, np.float64, 4200, 4200, 784, 100),
+    (True, np.float64, 2100, 2100, 784, 256),
+    (True, np.float32, 9000, 9000, 784, 250),
+    (False, np.float64, 300, 3000, 10, 3000),
+    (False, np.float64, 2100, 2100, 1000, 1000),
+])  # fmt: skip
+def test_scratch_memory_with_many_columns(symmetric, dtype, n, m, d, k):
+    """Beside inputs and output: what blocks and sums take, the panel of columns leaves to them."""
+    X, Z, B = make(n, m, d, k, dtype)
+    Z = X if symmetric else Z
+    few = X[:130]
+    radial_product(few, few if symmetric else Z[:130], B[:130], 50.0)  # compiles
+    out = np.empty((n, k), dtype)
+    tracemalloc.start()
+    radial_product(X, Z, B, 50.0, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-5), (np.float64, 1e-13)])
+@pytest.mark.parametrize("d, k", [(5, 2), (5, 70), (100, 3)])
+def test_sums_in_the_output_itself(d, k, dtype, tolerance, monkeypatch):
+    """Where there is no room for an accumulator, and in several panels; no row lacks its last group."""
+    small = {"_EXACT_BYTES": 0, "_BUDGET": 0, "_FUSED_BLOCK": 64, "_TILE_WIDTH": 32}
+    for name, value in small.items():
+        monkeypatch.setattr("gramian.operators.radial_product." + name, value)
+    X, _, B = make(403, 403, d, k, dtype)
+    scale = np.sqrt(d)
+    product = radial_product(X, X, B, scale)
+    assert error(product, dense(X, X, scale), B) < tolerance
+    turned = np.empty((k, len(X)), dtype).T  # not in C order: sums are apart
+    np.testing.assert_array_equal(radial_product(X, X, B, scale, out=turned), product)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resets the peak through /proc")
 def test_peak_resident_memory():
     """What the operating system sees, allocations inside compiled code included."""

@@ -17,9 +17,9 @@ Method
 
 Cost
     n·m·d multiply-adds for the distances, n·m evaluations of φ (half of both if Z is X) and n·m·k
-    multiply-adds. Memory: a panel of Z (32 MiB at most) and a block of X (16 MiB) in units of ℓ, a tile (16 MiB at
-    most), a float64 accumulator of the shape of a block of the output (of the output, if Z is X). X and Z may be
-    memory-mapped files: all of them is read once for each panel, and never copied.
+    multiply-adds. Memory: less than 64 MiB on top of inputs and output. A block of X in units of ℓ, a tile, partial
+    sums and, in float32, an accumulator in float64 come first; a panel of Z in units of ℓ takes what they leave, 32 MiB
+    at most. X and Z may be memory-mapped files: all of them is read once for each panel, and never copied.
 
 Floor
     flops / GEMM rate + exps / exp rate; `benchmarks/streamed.py` measures both and the distance to them.
@@ -56,10 +56,14 @@ _FUSED_BLOCK = (
 _FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
 _TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
 _PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
+_SUMMED_BYTES = 10 * 2**20  # of that many rows and of their sums, thrice if blocks are mirrored
+_BUDGET = 60 * 2**20  # of all buffers; the rest of 64 MiB is for temporaries of a few rows
 _PANEL_BYTES = 32 * 2**20  # of the columns in units of ℓ; beyond, one panel of them after the other
 _PIECE = 2**14  # numbers in float64 at a time, in the cache, while they are brought into units of ℓ
 _SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
-_EXACT_BYTES = 32 * 2**20  # a larger accumulator of a symmetric product is kept in the dtype of X
+_EXACT_BYTES = (
+    32 * 2**20
+)  # a larger accumulator of a symmetric product is the output, in the dtype of X
 # A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
 _FUSED_MIRROR, _TILE_MIRROR = 16, 256
 # Expanding the square loses about 4·eps·(‖x‖² + ‖z‖²) of a kernel value near 1: 3e−6 and 8e−13 at these limits.
@@ -230,9 +234,13 @@ def _cut(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def _panels(m: int, d: int, dtype: type, size: int) -> list[slice]:
-    """Columns to keep in units of ℓ at a time, in blocks of `size`, so that no diagonal block is cut in two."""
-    affordable = _PANEL_BYTES // (_even(d) * dtype(0).itemsize)
+def _panels(m: int, d: int, k: int, dtype: type, size: int, left: int) -> list[slice]:
+    """Columns to keep in units of ℓ at a time, in blocks of `size`, so that no diagonal block is cut in two.
+
+    With their right-hand sides, which a route may want in another order, they fit what is `left` of the budget.
+    """
+    itemsize = dtype(0).itemsize
+    affordable = min(_PANEL_BYTES // (_even(d) * itemsize), left // ((_even(d) + k) * itemsize))
     return _cut(m, max(1, affordable // size) * size)
 
 
@@ -248,37 +256,45 @@ def _ranges(
         yield first, min(first + width, panel.stop), mirrored
 
 
-def _walk(X, B, units, size, width, mirrored, prepared, multiply, out) -> None:
+def _walk(X, B, units, size, width, mirrored, scratch, prepared, multiply, out) -> None:
     """Visit the blocks of the matrix, or those of its upper half if `mirrored`, by panels of columns.
 
     ``multiply(x, columns, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows
     and, unless `totals_J` is None, that of its transpose to the totals of its columns; ``columns = prepared(panel)``.
+    `scratch` is the number of bytes that `multiply` keeps or makes.
     """
-    k, dtype = B.shape[1], B.dtype.type
-    exact = not mirrored or B.size * 8 <= _EXACT_BYTES
-    kept = X.shape[0] if mirrored else size
-    totals = np.zeros((kept + GROUP, k), np.float64 if exact else dtype)
+    (n, d), k, dtype = X.shape, B.shape[1], B.dtype.type
+    row = _even(d) * B.itemsize
+    left = _BUDGET - scratch - size * (row + k * B.itemsize + 8 * k)
     out[...] = 0
-    for panel in _panels(B.shape[0], X.shape[1], dtype, size):
+    totals = out
+    if mirrored:
+        # in float64 if that leaves room for a panel of one block
+        exact = out.size * 8 <= min(_EXACT_BYTES, left - size * (row + k * B.itemsize))
+        wanted = np.dtype(np.float64 if exact else dtype)
+        if out.dtype != wanted or not out.flags.c_contiguous:
+            totals = np.zeros(out.shape, wanted)
+            left -= totals.nbytes
+    for panel in _panels(B.shape[0], d, k, dtype, size, left):
         columns = prepared(panel)
-        for I in _cut(panel.stop if mirrored else X.shape[0], size):
+        for I in _cut(panel.stop if mirrored else n, size):
             x = prepare(X, I, units, dtype)
-            start = I.start if mirrored else 0
-            totals_I = totals[start : start + x.shape[0]]
-            B_I = np.zeros((x.shape[0], k), dtype)
+            count = I.stop - I.start
+            # rows that were added to fill a group have no place in the totals
+            apart = not mirrored or len(x) > count
+            totals_I = np.zeros((len(x), k)) if apart else totals[I]
+            B_I = np.zeros((len(x) if mirrored else 0, k), dtype)
             if mirrored:
-                B_I[: I.stop - I.start] = B[I]
-            else:
-                totals_I[...] = 0
+                B_I[:count] = B[I]
             for first, last, twice in _ranges(I, panel, width, mirrored):
                 totals_J = totals[first:last] if twice else None
                 multiply(x, columns, first, last, totals_I, B_I, totals_J)
-            if not mirrored:
-                out[I] += totals_I[: I.stop - I.start]
-            del x  # before the next one is made
+            if apart:
+                totals[I] += totals_I[:count]
+            del x, B_I, totals_I  # before the next ones are made
         del columns
-    if mirrored:
-        out[...] = totals[: X.shape[0]]
+    if totals is not out:
+        out[...] = totals
 
 
 def _fused_product(X, Z, B, units, out) -> None:
@@ -305,14 +321,15 @@ def _fused_product(X, Z, B, units, out) -> None:
             if totals_J is not None:
                 add_up(partial, totals_J)
 
-    _walk(X, B, units, size, width, mirrored, prepared, multiply, out)
+    _walk(X, B, units, size, width, mirrored, sums.nbytes, prepared, multiply, out)
 
 
 def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
     """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
     k, dtype = B.shape[1], B.dtype.type
     mirrored = Z is X and k <= _TILE_MIRROR
-    width = _size(Z.shape[1], dtype, _TILE_WIDTH)
+    summed = _SUMMED_BYTES // (_even(Z.shape[1]) * B.itemsize + (24 if mirrored else 8) * k)
+    width = _size(Z.shape[1], dtype, min(_TILE_WIDTH, summed))
     buffer = np.empty(2 * width**2, dtype)
     sums = np.empty(-(-2 * width // PANEL) * width * k if mirrored else 0, dtype)
     limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
@@ -338,5 +355,8 @@ def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
         if totals_J is not None:
             totals_J += partial.sum(axis=0, dtype=np.float64)
 
+    # products of a tile before they are added to totals, at worst for all its rows at once; sums over its tasks
+    products = 2 * width * k * B.itemsize + (8 * width * k if mirrored else 0)
+    scratch = buffer.nbytes + sums.nbytes + products
     # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
-    _walk(X, B, units, 2 * width, width, mirrored, prepared, multiply, out)
+    _walk(X, B, units, 2 * width, width, mirrored, scratch, prepared, multiply, out)
