@@ -1,7 +1,10 @@
 """What is special to blocked ascent: rows that are not stored, labels side by side or the worst first, float32."""
 
+import sys
+
 import numpy as np
 import pytest
+from spied_rows import spied
 
 from gramian.kernels import RBF
 from gramian.operators import GramRows
@@ -43,6 +46,26 @@ def test_rows_that_are_not_stored(r, kept):
     np.testing.assert_allclose(
         stored.latent(solution.coefficients), stored.latent(expected.coefficients), atol=1e-3
     )
+
+
+def test_working_sets_take_little_memory(monkeypatch):
+    """Where their rows are long, they are fewer; those of one round are gone before the next ones are made."""
+    X, signs = noisy_labels()
+    most = 6
+    module = sys.modules[
+        "gramian.solvers.blocked_ascent"
+    ]  # the package has the function by this name
+    monkeypatch.setattr(module, "ROWS_BYTES", most * 8 * len(X))
+    rows = GramRows(RBF(1.0), X, 1.0, nbytes=8 * len(X) * 20)
+    taken = spied(rows)
+    problem = MarginProblem(rows, signs, strongly())
+    solution = blocked_ascent(problem, tol=1e-8)
+    assert solution.status == "converged"
+    assert max(taken) == most
+    expected = blocked_ascent(
+        MarginProblem(GramRows(RBF(1.0), X, 1.0), signs, strongly()), tol=1e-8
+    )
+    np.testing.assert_allclose(solution.objective, expected.objective, rtol=1e-7)
 
 
 def test_batches_hold_labels_with_little_correlation():

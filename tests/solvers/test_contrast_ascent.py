@@ -4,6 +4,7 @@ The orthogonal penalty has no cone in its primal form; CVXPY solves the joint du
 loops of `contrast_oracles` say that the solver's normals reach it from above.
 """
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from contrast_oracles import METHODS, asked, dual, losses, omega, optimum, primal, task
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
+from spied_rows import spied
 
 from gramian.kernels import RBF, Linear
 from gramian.labels import QuadraticPenalty, Taxonomy, largest_alpha
@@ -186,6 +188,21 @@ def test_a_kernel_is_its_features(method):
 
 
 # --- symmetry -------------------------------------------------------------------------------------
+
+
+def test_blocks_take_little_memory(monkeypatch):
+    """Where their rows are long, blocks are smaller; rows of one block are gone before the next ones are made."""
+    t = task("orthogonal")
+    most = 3
+    module = sys.modules[
+        "gramian.solvers.contrast_ascent"
+    ]  # the package has the function by this name
+    monkeypatch.setattr(module, "ROWS_BYTES", most * 8 * len(t.X))
+    rows = GramRows(Linear(), t.X, nbytes=5 * len(t.X) * 8)
+    taken = spied(rows)
+    found = solved(t.problem(rows), tol=1e-6)
+    assert most <= max(taken) < 2 * most
+    np.testing.assert_allclose(found.objective, solved(t.problem(), tol=1e-6).objective, rtol=1e-5)
 
 
 @every_method

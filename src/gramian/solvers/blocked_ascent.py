@@ -44,6 +44,7 @@ from gramian.solvers.solution import Callback, Solution
 __all__ = ["blocked_ascent"]
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
+ROWS_BYTES = 24 * 2**20  # of their rows where K is not stored, beyond which they are fewer
 PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
 FEW = 0.5  # batches for each label, at most, that are worth sweeps side by side
 SLOW = 0.5  # a sweep side by side that leaves more of the gap than this is the last of its kind
@@ -204,7 +205,8 @@ class _State:
         """Visit a label with rows of K that are evaluated when they are needed; return multiply-adds."""
         n = self.A.shape[1]
         pull, u = np.empty(n), np.empty(n)
-        points = np.empty(WORKING_SET, dtype=np.int64)
+        affordable = ROWS_BYTES // (n * self.gram.dtype.itemsize)
+        points = np.empty(max(2, min(WORKING_SET, affordable)), dtype=np.int64)
         work = loops.mixed(self.V, self.R[label], u)
         before, variance, goal = u.copy(), self.R[label, label], -1.0
         box = (self.target[label], self.low[label], self.high[label], self.A[label], u)
@@ -216,6 +218,7 @@ class _State:
             count = loops.strongest_points(pull, strongest, points)
             rows = self.gram.rows(points[:count])
             work += loops.improve(rows, np.arange(count), points, count, variance, *box, PRECISION)
+            del rows  # before the next ones are evaluated
         self.V[label] += (u - before) / variance
         return work
 

@@ -49,6 +49,7 @@ STEPS = 10  # between contrasts, at most, in one visit
 PARTS = 4  # of a sweep, with better signs after each
 LONGEST = 5000  # visits in one compiled call: interruptions get through
 BLOCK = 128  # examples whose kernel values are worked on together
+ROWS_BYTES = 24 * 2**20  # of their rows, beyond which they are fewer (the last few: up to twice)
 PASSES = 3  # over a block; over all examples between two looks at their gaps
 FIRST = 2  # sweeps of one pass: far from the optimum gaps change too fast
 SKIP = 0.3  # of the gap allowed may stay unvisited, shared by all units
@@ -283,6 +284,8 @@ class _GramState(_State):
         super().__init__(problem, random)
         self.Q = np.zeros(problem.shape)
         self.exact = problem.inputs.dtype == np.float64
+        affordable = ROWS_BYTES // (problem.shape[0] * problem.inputs.dtype.itemsize)
+        self.block = max(1, min(BLOCK, affordable))
         examples = self.units[0]
         self.by_example = np.argsort(examples, kind="stable")
         self.first_unit = np.searchsorted(
@@ -299,7 +302,7 @@ class _GramState(_State):
         visited = np.zeros(self.problem.labels.size, dtype=bool)
         visited[units] = True
         points = self.random.permutation(np.unique(self.units[0][units]))
-        for block in np.array_split(points, max(1, points.size // BLOCK)):
+        for block in np.array_split(points, max(1, points.size // self.block)):
             found = [self.by_example[self.first_unit[x] : self.first_unit[x + 1]] for x in block]
             local = np.repeat(np.arange(block.size), [part.size for part in found])
             some = np.concatenate(found)
@@ -313,6 +316,7 @@ class _GramState(_State):
             )  # fmt: skip
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
             self.touched += float(rows.size) * len(self.low)
+            del rows  # before the next ones are evaluated
             self.improve_signs()
 
     def refresh(self) -> None:
