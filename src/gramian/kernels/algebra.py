@@ -49,7 +49,8 @@ class _Pair(Kernel):
         )
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        return type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
+        resolved = type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
+        return resolved._of_usable_size(X)
 
     @property
     def is_precomputed(self) -> bool:
@@ -167,7 +168,7 @@ class Power(Kernel):
         return Power(self.kernel.clone_with_theta(theta), self.exponent)
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        return Power(self.kernel.resolve(X, weights), self.exponent)
+        return Power(self.kernel.resolve(X, weights), self.exponent)._of_usable_size(X)
 
     @property
     def is_precomputed(self) -> bool:

@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian._arrays import Array
-from gramian.kernels.parameters import check_bounds, check_positive, checked_theta, is_fixed, shown
+from gramian._arrays import Array, namespace
+from gramian.kernels.parameters import (
+    check_bounds,
+    check_positive,
+    check_size,
+    checked_theta,
+    is_fixed,
+    shown,
+)
 
 
 class Kernel(ABC, BaseEstimator):
@@ -123,6 +130,8 @@ class Kernel(ABC, BaseEstimator):
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         """Return the kernel with data-driven values such as ``"scale"`` replaced by numbers.
 
+        Refuses parameters with which values on X are too large for sums over examples.
+
         Parameters
         ----------
         X : array or sparse array of shape (n_samples, n_features)
@@ -194,6 +203,15 @@ class Kernel(ABC, BaseEstimator):
         return self
 
     # --- for subclasses ---------------------------------------------------------------------
+
+    def _of_usable_size(self, X: Array) -> Kernel:
+        """The kernel itself, if its values on X are not too large to compute with: no value exceeds the diagonal."""
+        # a Gram matrix may have no diagonal, and that of pairs is not cheap; their parts are checked
+        if not self.is_precomputed and not hasattr(X, "left_index") and X.shape[0]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                diagonal = self.diag(X)
+                check_size(self, float(namespace(diagonal).max(diagonal)), X)
+        return self
 
     def _shown_parameters(self) -> tuple[str, ...]:
         return self._parameters

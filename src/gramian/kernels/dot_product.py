@@ -101,9 +101,9 @@ class Polynomial(Kernel):
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if not isinstance(self.gamma, str):
-            return self
+            return self._of_usable_size(X)
         params = self.get_params(deep=False) | {"gamma": 1.0 / data_scale(X, weights)}
-        return Polynomial(**params)
+        return Polynomial(**params)._of_usable_size(X)
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return self._power(dot_products(X, Z))

@@ -72,6 +72,22 @@ def check_bounds(name: str, bounds: Any) -> None:
         raise ValueError(f"{name} must satisfy 0 < low <= high, got {bounds!r}.")
 
 
+def largest_number(X: Array) -> float:
+    """The largest number of the precision of X."""
+    single = str(X.dtype).endswith("float32")
+    return float(np.finfo(np.float32 if single else np.float64).max)
+
+
+def check_size(kernel: Any, value: float, X: Array) -> None:
+    """Refuse kernels with a value on X with which no solver computes: sums and their squares overflow."""
+    most = min(largest_number(X), np.finfo(np.float64).max ** 0.5) / max(1, X.shape[0])
+    if not value <= most:
+        raise ValueError(
+            f"The kernel overflowed: {kernel!r} has values up to {value:.3g}; sums over {X.shape[0]} "
+            f"examples in {X.dtype} need values below {most:.2g}. Give smaller parameters. Scale X if values grow with it."
+        )
+
+
 def checked_theta(theta: Any, size: int) -> np.ndarray:
     theta = np.asarray(theta, dtype=float)
     if theta.shape != (size,):

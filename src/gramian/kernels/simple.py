@@ -9,7 +9,7 @@ from array_api_compat import is_array_api_obj
 
 from gramian._arrays import Array, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
-from gramian.kernels.parameters import DEFAULT_BOUNDS
+from gramian.kernels.parameters import DEFAULT_BOUNDS, check_size
 
 
 class Constant(Kernel):
@@ -36,6 +36,10 @@ class Constant(Kernel):
         self.value = value
         self.value_bounds = value_bounds
         self._validate()
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        check_size(self, float(self.value), X)
+        return self
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return _filled(X, (X.shape[0], Z.shape[0]), self.value)
@@ -74,6 +78,10 @@ class White(Kernel):
         self.noise = noise
         self.noise_bounds = noise_bounds
         self._validate()
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        check_size(self, float(self.noise), X)
+        return self
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         shape = (X.shape[0], Z.shape[0])
