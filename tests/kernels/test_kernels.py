@@ -174,6 +174,47 @@ def test_matern_gradient_of_an_example_and_its_copy_is_zero(nu, length_scale, rn
     np.testing.assert_allclose(gradient, 0, atol=1e-4)
 
 
+short_scales = pytest.mark.parametrize("length_scale", [1e-3, 1e-8, 1e-30, 1e-200, 1e-310])
+both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+
+
+@both_dtypes
+@short_scales
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_at_short_length_scales_examples_equal_their_copies_only(
+    make, kind, length_scale, dtype, X
+):
+    """Rounding errors of distances grow with 1/ℓ², and distances overflow: neither may show."""
+    X = X.astype(dtype)
+    tolerance = 1e-3 if length_scale == 1e-3 else 1e-7
+    for scale in (length_scale, [length_scale] * 3):
+        K = make(scale)(kind(X), kind(X.copy()))
+        np.testing.assert_allclose(K, np.eye(len(X)), atol=tolerance)
+
+
+@both_dtypes
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_at_endless_length_scales_all_examples_are_equal(make, kind, dtype, X):
+    for scale in (1e300, [1e300] * 3):
+        np.testing.assert_array_equal(make(scale)(kind(X.astype(dtype))), np.ones((14, 14)))
+
+
+def test_one_short_length_scale_among_others_separates(X):
+    np.testing.assert_array_equal(RBF([1e300, 1.0, 1e-300])(X), np.eye(14))
+    flat = X * [1.0, 1.0, 0.0]
+    np.testing.assert_allclose(RBF([1e300, 1.0, 1e-300])(flat), RBF(1.0)(X[:, 1:2]), atol=1e-12)
+
+
+@short_scales
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+def test_gradients_at_short_length_scales_are_finite(make, length_scale, X, rng):
+    G = rng.normal(size=(14, 14))
+    for scale in (length_scale, [length_scale] * 3):
+        assert np.isfinite(make(scale).vjp(X, None, G)).all()
+
+
 def test_white_noise_knows_rows_by_position_not_by_value():
     X = np.ones((3, 2))
     np.testing.assert_array_equal(White(0.5)(X), 0.5 * np.eye(3))
@@ -347,3 +388,27 @@ def test_names_stand_for_kernels(name, X):
     kernel = as_kernel(name).resolve(X)
     assert kernel(X).shape == (14, 14)
     assert as_kernel(kernel) is kernel
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "kernel, words",
+    [
+        (Constant(1e300) * RBF(1.0), r"Constant\(value=1e\+300\)"),
+        (RBF(1.0) + White(1e200), r"White\(noise=1e\+200\)"),
+        (Polynomial(3, gamma=1e200), r"gamma=1e\+200"),
+        (Polynomial(3, coef0=1e200), r"coef0=1e\+200"),
+        (Constant(1e100) * (Constant(1e100) * RBF()), r"value=1e\+100\) \* \(Constant"),
+        ((Constant(1e100) * RBF()) ** 4, r"\*\* 4 has values up to inf"),
+    ],
+)
+def test_values_that_overflow_are_refused_before_a_fit(kernel, words, X, xp):
+    with pytest.raises(ValueError, match=f"overflowed: .*{words}.* Give smaller parameters"):
+        kernel.resolve(xp.asarray(X.copy()))
+
+
+def test_single_precision_overflows_earlier(X):
+    kernel = Constant(1e50) * RBF()
+    assert kernel.resolve(X) == kernel
+    with pytest.raises(ValueError, match="14 examples in float32"):
+        kernel.resolve(X.astype(np.float32))

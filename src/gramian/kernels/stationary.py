@@ -23,7 +23,13 @@ import scipy.sparse as sp
 from gramian._arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
-from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
+from gramian.kernels.parameters import (
+    DEFAULT_BOUNDS,
+    check_bounds,
+    check_positive,
+    data_scale,
+    largest_number,
+)
 
 
 class _Stationary(Kernel):
@@ -79,7 +85,9 @@ class _Stationary(Kernel):
 
     def _distances(self, Xs: Array, Zs: Array) -> Array:
         """Squared distances of scaled examples."""
-        return squared_distances(Xs, Zs)
+        norms = squared_norms(Xs), squared_norms(Zs)
+        D = _expanded(Xs, Zs, *norms)
+        return _above_noise(D, *norms) if _noise_shows(D, *norms) else D
 
     def diag(self, X: Array) -> Array:
         if sp.issparse(X):
@@ -184,7 +192,8 @@ class Matern(_Stationary):
 
     def _distances(self, Xs: Array, Zs: Array) -> Array:
         # The square root magnifies the rounding error of tiny distances: below the noise it is zero.
-        return without_noise(squared_distances(Xs, Zs), Xs, Zs)
+        norms = squared_norms(Xs), squared_norms(Zs)
+        return _above_noise(_expanded(Xs, Zs, *norms), *norms)
 
     def _profile(self, D: Array) -> Array:
         xp = namespace(D)
@@ -266,33 +275,67 @@ class RationalQuadratic(_Stationary):
 
 def scaled(X: Array, Z: Array, length_scale: Any) -> tuple[Array, Array]:
     """Divide by the length scales; dense data are centred on Z as well."""
+    inverse = _inverse(length_scale, X, Z)
     if sp.issparse(X):
-        inverse = 1.0 / np.asarray(length_scale, dtype=X.dtype)
+        inverse = inverse.astype(X.dtype)
         if inverse.ndim == 0:
             return X * inverse, Z * inverse
         diagonal = sp.diags_array(inverse).astype(X.dtype)
         return (X @ diagonal).tocsr(), (Z @ diagonal).tocsr()
     xp = namespace(X, Z)
-    inverse = asarray_like(1.0 / np.asarray(length_scale, dtype=float), X)
+    inverse = asarray_like(inverse, X)
     centre = xp.mean(Z, axis=0, keepdims=True) if Z.shape[0] else 0
     return (X - centre) * inverse, (Z - centre) * inverse
 
 
+def _inverse(length_scale: Any, X: Array, Z: Array) -> np.ndarray:
+    """1 / ℓ, or less where squared distances would overflow: they are then merely very large."""
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / np.asarray(length_scale, dtype=float)
+    # centred data are up to twice as large, distances twice that; the rest is for profiles
+    most = float(np.sqrt(largest_number(X) / (256 * max(1, X.shape[1]))))
+    # at other length scales only absurd data overflow: a pass over them is spared
+    if inverse.max(initial=0.0) > np.sqrt(most):
+        inverse = np.minimum(inverse, most / max(_magnitude(X), _magnitude(Z), 1 / most))
+    return inverse
+
+
+def _magnitude(X: Array) -> float:
+    values = X.data if sp.issparse(X) else X
+    return float(namespace(values).max(abs(values))) if 0 not in values.shape else 0.0
+
+
 def squared_distances(Xs: Array, Zs: Array) -> Array:
     """``‖x_i − z_j‖²`` by one matrix product, clipped at zero."""
+    return _expanded(Xs, Zs, squared_norms(Xs), squared_norms(Zs))
+
+
+def _expanded(Xs: Array, Zs: Array, X_norms: Array, Z_norms: Array) -> Array:
     D = dot_products(Xs, Zs)
     D *= -2
-    D += squared_norms(Xs)[:, None]
-    D += squared_norms(Zs)[None, :]
-    xp = namespace(D)
-    return xp.clip(D, min=0)
+    D += X_norms[:, None]
+    D += Z_norms[None, :]
+    return namespace(D).clip(D, min=0)
 
 
 def without_noise(D: Array, Xs: Array, Zs: Array) -> Array:
     """Squared distances with those below the rounding error set to zero."""
+    return _above_noise(D, squared_norms(Xs), squared_norms(Zs))
+
+
+def _above_noise(D: Array, X_norms: Array, Z_norms: Array) -> Array:
     xp = namespace(D)
-    size = squared_norms(Xs)[:, None] + squared_norms(Zs)[None, :]
+    size = X_norms[:, None] + Z_norms[None, :]
     return xp.where(D > 8 * float(xp.finfo(D.dtype).eps) * size, D, xp.zeros_like(D))
+
+
+def _noise_shows(D: Array, X_norms: Array, Z_norms: Array) -> bool:
+    """Whether examples may differ from their copies by more than the root of eps, as at short length scales."""
+    if 0 in D.shape:
+        return False
+    xp = namespace(D)
+    size = float(xp.max(X_norms)) + float(xp.max(Z_norms))
+    return 4 * size * float(xp.finfo(D.dtype).eps) ** 0.5 > 1
 
 
 def _per_feature(Xs: Array, Zs: Array, H: Array) -> np.ndarray:
