@@ -84,7 +84,7 @@ def check_size(kernel: Any, value: float, X: Array) -> None:
     if not value <= most:
         raise ValueError(
             f"The kernel overflowed: {kernel!r} has values up to {value:.3g}; sums over {X.shape[0]} "
-            f"examples in {X.dtype} need values below {most:.2g}. Give smaller parameters. Scale X if values grow with it."
+            f"examples in {X.dtype} need values below {most:.2g}. Give smaller parameters. Scale X if it is large."
         )
 
 
