@@ -57,6 +57,7 @@ __all__ = [
 
 Places = tuple[tuple[int, int, float], ...]
 HERE: Places = ((0, 1, 1.0),)
+ENTRIES = 256  # of a matrix that are evaluated at a time, with all others of their rows and columns
 
 
 @dataclass(frozen=True)
@@ -159,18 +160,27 @@ class PairwiseKernel(Kernel):
     def diag(self, X: Any) -> Array:
         X = self.arranged(X)
         ends = (X.left_index, X.right_index)
-        matrices = self.matrices(X, X)
         total = np.zeros(len(X), dtype=X.dtype)
         for term in self.terms:
-            A, B = (
-                _factor(name, matrices[side], X, X, side)
-                for side, name in enumerate((term.left, term.right))
-            )
             for row, column, weight in term.reads:
                 for k, l, source_weight in term.sources:
-                    value = A[ends[row], ends[k]] * B[ends[column], ends[l]]
+                    value = self._entries(term.left, X, 0, ends[row], ends[k])
+                    value = value * self._entries(term.right, X, 1, ends[column], ends[l])
                     total += term.coefficient * weight * source_weight * value
         return total
+
+    def _entries(
+        self, name: str, X: Pairs, side: int, rows: np.ndarray, columns: np.ndarray
+    ) -> Any:
+        """Some entries of A (side 0) or B of a term, without the matrix."""
+        if name == "ones":
+            return 1.0
+        if name == "identity":
+            number = same_objects(X, X, side)
+            return number[rows] == number[columns]
+        side = 0 if self.homogeneous else side
+        values = _at(self.bases()[side], (X.left, X.right)[side], rows, columns)
+        return values * values if name == "square" else values
 
     def _vjp(self, X: Any, Z: Any, G: Array, offset: int | None) -> np.ndarray:
         same = X is Z
@@ -652,6 +662,18 @@ def _matrix(kernel: Kernel, table: Any, other: Any, columns: np.ndarray | None) 
         values = table.toarray() if sp.issparse(table) else table
         return values if columns is None else np.ascontiguousarray(values[:, columns])
     return kernel(table, other)
+
+
+def _at(kernel: Kernel, table: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Entries ``K[rows, columns]`` of the matrix of a table's objects, one for each pair of numbers."""
+    if kernel.is_precomputed:
+        return _matrix(kernel, table, None, None)[rows, columns]
+    values = np.asarray(kernel.diag(table))[rows]
+    differ = np.flatnonzero(rows != columns)
+    for start in range(0, differ.size, ENTRIES):
+        some = differ[start : start + ENTRIES]
+        values[some] = np.diagonal(kernel(table[rows[some]], table[columns[some]]))
+    return values
 
 
 def _factor(name: str, matrix: np.ndarray, X: Pairs, Z: Pairs, side: int) -> np.ndarray:
