@@ -1,5 +1,7 @@
 """The Gram operator of pairs against double loops over pairs, in every form."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -221,6 +223,54 @@ def test_little_memory(kernel, dtype):
         single = len(kernel.terms) == 1 and not isinstance(kernel, pk.Ranking)
         assert operator.form == ("streamed" if single else "dual")
         check_operator(operator, pair_gram(kernel, X), X_new=Z, cross=pair_gram(kernel, Z, X))
+
+
+@pytest.mark.parametrize("n_left, n_right", [(40, 7), (7, 40)])
+@pytest.mark.parametrize("observed", [30, 270])
+def test_either_side_is_streamed(n_left, n_right, observed, rng):
+    """Few and nearly all cells, many left and many right objects, two columns at once."""
+    kernel = pk.Kronecker(RBF(2.0) + White(0.3), RBF(1.5))
+    cells = rng.permutation(n_left * n_right)[:observed]
+    tables = rng.normal(size=(n_left, 3)), rng.normal(size=(n_right, 2))
+    X = Pairs(*tables, cells // n_right, cells % n_right)
+    Z = Pairs(tables[0][::-1] + 0.1, tables[1] - 0.1, X.left_index[:9], X.right_index[:9])
+    for megabytes in (1e-6, 1e-3, 2e-3):  # from one object in a panel to all
+        with sklearn.config_context(working_memory=megabytes):
+            operator = PairGram(kernel, X)
+            assert operator.form == "streamed"
+            check_operator(operator, kernel(X), X_new=Z, cross=kernel(Z, X))
+
+
+@every_kernel
+def test_the_diagonal_needs_no_matrix_of_objects(kernel, rng):
+    """2 500 objects, whose matrix would take 48 MiB."""
+    homogeneous = kernel.homogeneous
+    tables = [rng.normal(size=(2500, 2)) for _ in range(1 if homogeneous else 2)]
+    index = rng.integers(2500, size=(2, 600))
+    index[1, :9] = index[0, :9]  # also pairs of an object with itself
+    X = Pairs(tables[0], None if homogeneous else tables[1], *index)
+    tracemalloc.start()
+    diagonal = kernel.diag(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 2**20
+    np.testing.assert_allclose(diagonal[:30], np.diagonal(pair_gram(kernel, X[:30])), rtol=1e-9)
+
+
+def test_streaming_many_objects_of_both_kinds_takes_little_memory(rng):
+    """2 500 × 2 500 objects: their matrices, or one of all their pairs, would take 24 MiB each, 48 in float64."""
+    tables = rng.standard_normal((2, 2500, 3), np.float32)
+    X = Pairs(*tables, *rng.integers(2500, size=(2, 5000)))
+    kernel, b = pk.Kronecker(RBF(2.0), RBF(1.5)), rng.normal(size=(5000, 1))
+    with sklearn.config_context(working_memory=4):
+        PairGram(kernel, X[:500]) @ b[:500]  # compiles
+        operator = PairGram(kernel, X)
+        tracemalloc.start()
+        operator @ b
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert operator.form == "streamed"
+    assert peak < 40 * 2**20
 
 
 @linear_kernels

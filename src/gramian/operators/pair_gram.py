@@ -199,6 +199,7 @@ class PairGram(InputOperator):
             _streamed_side(right, self._new.right, self._old.right, square),
             targets,
             sources,
+            nbytes=_budget() / 4,
         )
 
     # --- the operator -----------------------------------------------------------------------

@@ -5,17 +5,24 @@ Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entri
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from gramian._arrays import row_blocks
 from gramian.operators.base import InputOperator
-from gramian.operators.cells import Cells
+from gramian.operators.cells import Cells, SortedCells
 from gramian.operators.sampled_kronecker import SampledKronecker
+from gramian.operators.tiles import TILE_BYTES
 
 __all__ = ["OneSided", "ThroughFeatures", "ThroughOperators"]
+
+# What a kernel value by NumPy and a number of a sparse matrix times one column cost, in flops of a matrix product.
+VALUE, SPARSE = 250, 20
+DENSE = 8  # times as many numbers as a sparse matrix has are still worth storing, for BLAS
 
 
 class OneSided:
@@ -110,22 +117,44 @@ class ThroughFeatures:
         return self.read.nbytes + self.collect.nbytes
 
 
-class ThroughOperators:
-    """A Kronecker product whose matrices are not stored: the right one first, then the left one.
+class _Order(NamedTuple):
+    """Which side is evaluated by tiles and which one multiplies, with cells sorted accordingly."""
 
-    For sets of objects too large for their matrices; memory: two dense b × c and a × c arrays.
+    tiled: InputOperator
+    other: InputOperator
+    sources: SortedCells  # a row for each object of `other`
+    targets: SortedCells  # a row for each object of `tiled`
+
+
+class ThroughOperators:
+    """A Kronecker product whose matrices are not stored: one side by tiles of rows, products with the other.
+
+        inner = V T_Jᵀ,      out = O inner at the pairs with J       for panels J of the objects of one side
+
+    with O = left and T = right, or the other way round with Vᵀ, whichever is estimated to cost less. The panels are for
+    sets of objects so many that a dense V would not fit; each takes all kernel values of O anew.
 
     Parameters
     ----------
     left, right : InputOperator of shape (a, b) and (c, d)
     targets, sources : Cells
+    nbytes : float
+        Budget for ``inner``; its product takes as much again, and so may copies in another precision.
     """
 
-    def __init__(self, left: InputOperator, right: InputOperator, targets: Cells, sources: Cells):
+    def __init__(
+        self,
+        left: InputOperator,
+        right: InputOperator,
+        targets: Cells,
+        sources: Cells,
+        nbytes: float,
+    ):
         self.left = left
         self.right = right
         self.targets = targets
         self.sources = sources
+        self.panel_bytes = nbytes
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self._multiplied(B, lambda operator, values: operator @ values)
@@ -136,29 +165,84 @@ class ThroughOperators:
 
     def _multiplied(self, B: np.ndarray, times: Any) -> np.ndarray:
         cells = self.sources.gathered(B)
+        order = min((self._right_tiled(), self._left_tiled()), key=lambda o: _work(o, B.shape[1]))
+        targets = order.targets
         out = np.empty((self.targets.n_cells, B.shape[1]), B.dtype)
-        for k in range(B.shape[1]):
-            inner = times(self.right, self.sources.matrix(cells[:, k]).toarray().T).T
-            whole = times(self.left, np.ascontiguousarray(inner))
-            out[:, k] = whole[self.targets.rows, self.targets.columns]
+        for first, inner in self._panels(order, cells):
+            ends = targets.ptr[first : first + inner.shape[1] + 1]
+            some = slice(ends[0], ends[-1])
+            place = np.repeat(np.arange(inner.shape[1]), np.diff(ends))
+            values = times(order.other, inner)[targets.columns[some], place]
+            out[some if targets.order is None else targets.order[some]] = values
         return self.targets.handed_out(out)
 
     def kernel_gradients(self, E: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradients of ``⟨E, op F⟩`` in the log-parameters of the left and the right kernel."""
         E, F = self.targets.gathered(E), self.sources.gathered(F)
-        left, right = np.zeros(self.left.theta.size), np.zeros(self.right.theta.size)
-        for k in range(E.shape[1]):
-            W, V = self.targets.matrix(E[:, k]).toarray(), self.sources.matrix(F[:, k]).toarray()
-            if left.size:  # ⟨W, left (V rightᵀ)⟩
-                left += self.left.vjp(W, np.ascontiguousarray((self.right @ V.T).T))
-            if right.size:  # ⟨Wᵀ, right (left V)ᵀ⟩
-                right += self.right.vjp(W.T, np.ascontiguousarray((self.left @ V).T))
-        return left, right
+        return self._gradient(self._right_tiled(), E, F), self._gradient(self._left_tiled(), E, F)
+
+    def _gradient(self, order: _Order, E: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Gradient of ``⟨W, O V Tᵀ⟩`` in the log-parameters of O."""
+        total = np.zeros(order.other.theta.size)
+        if not total.size:
+            return total
+        W = [_matrix(order.targets, values) for values in E.T]
+        for first, inner in self._panels(order, F):
+            some = slice(first, first + inner.shape[1])
+            weights = np.stack([part[some].toarray().T for part in W], axis=2)
+            total += order.other.vjp(weights, inner)
+        return total
+
+    def _right_tiled(self) -> _Order:
+        return _Order(self.right, self.left, self.sources.by_row(), self.targets.by_column())
+
+    def _left_tiled(self) -> _Order:
+        return _Order(self.left, self.right, self.sources.by_column(), self.targets.by_row())
+
+    def _panels(self, order: _Order, cells: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the first object of each panel and ``V T_Jᵀ``, of shape (objects of O, |J|, k)."""
+        m, k = order.other.shape[1], cells.shape[1]
+        affordable = int(self.panel_bytes // max(1, 8 * k * max(order.other.shape)))
+        width = max(1, min(affordable, order.tiled.shape[0]))
+        V = [_matrix(order.sources, values) for values in cells.T]
+        if V and DENSE * V[0].nnz > m * V[0].shape[1]:
+            V = [part.toarray() for part in V]
+        inner = np.empty((m, width, k), cells.dtype)
+        first = filled = 0
+        for tile in order.tiled._tiles():
+            pieces = row_blocks(len(tile), 8 * max(tile.shape[1], m), TILE_BYTES)
+            for piece in pieces:
+                rows = tile[piece]
+                while len(rows):
+                    some, rows = rows[: width - filled], rows[width - filled :]
+                    turned = np.ascontiguousarray(some.T, dtype=cells.dtype)
+                    for i, part in enumerate(V):
+                        inner[:, filled : filled + len(some), i] = part @ turned
+                    filled += len(some)
+                    if filled == width:
+                        yield first, inner
+                        first, filled = first + width, 0
+        if filled:
+            yield first, inner[:, :filled]
 
     @cached_property
     def nbytes(self) -> int:
         """Bytes of the operators."""
         return self.left.nbytes + self.right.nbytes
+
+
+def _work(order: _Order, k: int) -> float:
+    """Estimated cost of a product with k columns, in flops."""
+    rows, columns = order.tiled.shape
+    return order.other.work(rows * k) + rows * (
+        VALUE * columns + SPARSE * k * order.sources.columns.size
+    )
+
+
+def _matrix(cells: SortedCells, values: np.ndarray) -> Any:
+    """Values over cells as a sparse matrix, in the order of these rows."""
+    ordered = values if cells.order is None else values[cells.order]
+    return sp.csr_array((ordered, cells.columns, cells.ptr), shape=cells.size)
 
 
 def selection(index: list[tuple[np.ndarray, float]], size: int) -> Any:
