@@ -52,9 +52,8 @@ def test_working_sets_take_little_memory(monkeypatch):
     """Where their rows are long, they are fewer; those of one round are gone before the next ones are made."""
     X, signs = noisy_labels()
     most = 6
-    module = sys.modules[
-        "gramian.solvers.blocked_ascent"
-    ]  # the package has the function by this name
+    # as an attribute of the package it would be the function
+    module = sys.modules["gramian.solvers.blocked_ascent"]
     monkeypatch.setattr(module, "ROWS_BYTES", most * 8 * len(X))
     rows = GramRows(RBF(1.0), X, 1.0, nbytes=8 * len(X) * 20)
     taken = spied(rows)

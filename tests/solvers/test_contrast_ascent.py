@@ -194,9 +194,8 @@ def test_blocks_take_little_memory(monkeypatch):
     """Where their rows are long, blocks are smaller; rows of one block are gone before the next ones are made."""
     t = task("orthogonal")
     most = 3
-    module = sys.modules[
-        "gramian.solvers.contrast_ascent"
-    ]  # the package has the function by this name
+    # as an attribute of the package it would be the function
+    module = sys.modules["gramian.solvers.contrast_ascent"]
     monkeypatch.setattr(module, "ROWS_BYTES", most * 8 * len(t.X))
     rows = GramRows(Linear(), t.X, nbytes=5 * len(t.X) * 8)
     taken = spied(rows)
