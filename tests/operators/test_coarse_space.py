@@ -53,15 +53,9 @@ def matrix_of(function, n: int, C: int) -> np.ndarray:
 
 
 def basis_of(space, n: int, C: int) -> np.ndarray:
-    """Z as a matrix of shape (n C, m C)."""
-    m = len(space.indices)
-
-    def put(v):
-        out = np.zeros((n, *v.shape[1:]))
-        out[space.indices] = space.extended(v)[0]
-        return out
-
-    return matrix_of(put, m, C)
+    """Z as a matrix of shape (n C, m c)."""
+    zeros = np.zeros((n, C, space.rank * len(space.variances)))
+    return matrix_of(lambda v: space.lifted(v, zeros), space.rank, len(space.variances))
 
 
 # --- against dense matrices -----------------------------------------------------------------------
@@ -70,49 +64,58 @@ def basis_of(space, n: int, C: int) -> np.ndarray:
 @every_structure
 @intercepts
 def test_the_basis_is_that_of_the_header(name, variance, X):
-    """Z = R⁻¹ ⊗ E L̃⁻ᵀ, with roots and inverses computed in another way."""
+    """Z = E L̃⁻ᵀ ⊗ Q diag(s)^-½, up to the choice of Q: Z Zᵀ is (E M[I, I]⁻¹ Eᵀ) ⊗ S⁺."""
     operator, C = _operator(name, variance, X)
     space = coarse_space(operator, C, RANK)
     I = space.indices
-    triangle = np.linalg.cholesky(RBF(1.5)(X)[np.ix_(I, I)])
+    K = RBF(1.5)(X)
     S = np.eye(1) if C == 1 else STRUCTURES[name].mix(np.eye(3))
-    U, values, _ = np.linalg.svd(S)
-    kept = values > 1e-10 * values[0]
-    inverse_root = (U[:, kept] / np.sqrt(values[kept])) @ U[:, kept].T
-    expected = np.kron(np.linalg.inv(triangle).T, inverse_root)
-    found = basis_of(space, len(X), C).reshape(len(X), C, -1)[I].reshape(expected.shape)
-    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
-    np.testing.assert_allclose(space.factor @ triangle.T, RBF(1.5)(X)[:, I], atol=1e-12)
+    expected = np.kron(np.linalg.inv(K[np.ix_(I, I)]), np.linalg.pinv(S, rcond=1e-10))
+    Z = basis_of(space, len(X), C).reshape(len(X), C, -1)
+    found = Z[I].reshape(len(expected), -1)
+    np.testing.assert_allclose(found @ found.T, expected, atol=1e-7 * np.abs(expected).max())
+    assert not Z[np.setdiff1d(np.arange(len(X)), I)].any()
+    np.testing.assert_allclose(space.factor @ np.linalg.inv(space.rows), K[:, I], atol=1e-12)
 
 
 @every_structure
 @intercepts
 def test_every_method_is_its_dense_formula(name, variance, X, rng):
-    n, (operator, C) = len(X), _operator(name, variance, X)
+    operator, C = _operator(name, variance, X)
     space = coarse_space(operator, C, RANK)
-    m = len(space.indices)
-    assert m == RANK
+    assert space.rank == RANK
+    check_space(space, operator, len(X), C, rng)
+
+
+def check_space(space, operator, n: int, C: int, rng) -> None:
+    """All methods against matrices of 𝒦 and Z."""
+    m, c = space.rank, len(space.variances)
     K, Z = matrix_of(operator.__matmul__, n, C), basis_of(space, n, C)
-    B, v = rng.normal(size=(n, C, COLUMNS)), rng.normal(size=(m, C, COLUMNS))
-    flat_B, flat_v = B.reshape(n * C, -1), v.reshape(m * C, -1)
+    B, v = rng.normal(size=(n, C, COLUMNS)), rng.normal(size=(m, c, COLUMNS))
+    flat_B, flat_v = B.reshape(n * C, -1), v.reshape(m * c, -1)
     size = np.abs(Z).max()
 
     def check(found, expected, scale=1.0):
         np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-10 * scale)
 
     KB = (K @ flat_B).reshape(B.shape)
-    check(space.restricted(KB), Z.T @ K @ flat_B, size)
-    rows, values = space.extended(v)
-    assert rows.shape == (m, C, COLUMNS)
-    check(values, K @ Z @ flat_v, size)
+    check(space.coordinates(B, KB), Z.T @ K @ flat_B, size)
+    check(space.values(v), K @ Z @ flat_v, size)
+    check(space.lifted(v, B), flat_B + Z @ flat_v, size)
     check(space.adjoint(B), (K @ Z).T @ flat_B, size)
-    # where S is singular Z v has fewer dimensions; there T is one
     T = Z.T @ K @ Z
-    null = np.eye(m * C) - np.linalg.pinv(Z, rcond=1e-10) @ Z
-    check(space.gram(v), (T + null) @ flat_v, size**2)
-    again = space.gram(space.inverse_gram(v))
-    np.testing.assert_allclose(again, v, atol=1e-10 * size**2)
+    check(space.gram(v), T @ flat_v, size**2)
+    np.testing.assert_allclose(space.gram(space.inverse_gram(v)), v, atol=1e-10 * size**2)
     np.testing.assert_allclose(space.inverse_gram(space.gram(v)), v, atol=1e-10 * size**2)
+
+    weights = rng.uniform(size=n)
+    weights[::3] = 0.0
+    KZ, W = K @ Z, np.repeat(weights, C)[:, None]
+    G = (0.1 * T + KZ.T @ (W * KZ)).reshape(m, c, m, c)
+    for output, block in enumerate(space.blocks(weights, 0.1, np.arange(c))):
+        np.testing.assert_allclose(block, G[:, output, :, output], atol=1e-9 * size**2)
+    decoupled = G * (1 - np.eye(c))[None, :, None, :]
+    assert np.abs(decoupled).max() <= 1e-9 * size**2
 
 
 def test_what_is_left_is_the_trace(X):

@@ -2,22 +2,25 @@
 
 Formula
     For ``𝒦(A) = M A S + σ² 1 1ᵀ A`` and an active set I, ``M[I, I] = L̃ L̃ᵀ``, ``M[:, I] = L L̃ᵀ``
-    (`pivoted_cholesky`), ``S = R R``: the space is spanned by the kernel functions of I, for every output, in the
-    basis ``Z v = E_I L̃⁻ᵀ v R⁻¹`` (E_I puts rows at I; R⁻¹ and S⁻¹ are pseudo-inverses if S is singular). There
+    (`pivoted_cholesky`), ``S = Q diag(s) Qᵀ``: the space is spanned by the kernel functions of I, for every output, in
+    the basis ``Z v = E_I L̃⁻ᵀ v diag(s)^-½ Qᵀ`` (E_I puts rows at I; Q has no columns for s = 0). There
 
-        𝒦 Z v = L v R + σ² 1 eᵀ v R⁻¹,    Zᵀ 𝒦 B = L̃⁻¹ (𝒦B)[I] R⁻¹,    T v = Zᵀ 𝒦 Z v = v + σ² e eᵀ v S⁻¹,
+        𝒦 Z v = L v diag(s)^½ Qᵀ + σ² 1 eᵀ v diag(s)^-½ Qᵀ,
+        Zᵀ 𝒦 B = L̃⁻¹ (𝒦B)[I] Q diag(s)^-½,
+        T v = Zᵀ 𝒦 Z v = v + σ² e eᵀ v diag(s)⁻¹,
 
-    with ``e = L̃⁻¹ 1``: the space of Seeger's low-rank matrices (§7.4, eq. 9).
+    with ``e = L̃⁻¹ 1``: the space of Seeger's low-rank matrices (§7.4, eq. 9), in which columns of v are not mixed.
 
     So if 𝒦B is at hand, projecting B on the space needs m rows of it, and the product of 𝒦 with a function of the
     space is one n × m product: no pass over M.
 
 Cost
-    m columns of M, n m² flops for the factor, C³ for the root of S; 2 n m C for a product.
+    m columns of M, n m² flops for the factor, C³ for the eigenvectors of S; 2 n m C for a product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,18 +51,18 @@ class CoarseSpace:
     Attributes
     ----------
     indices : ndarray of int of shape (m,)
-    factor : ndarray of shape (n, m)
+    factor : ndarray of shape (n, m), in column order
         L.
     rows : ndarray of shape (m, m)
         L̃⁻ᵀ.
-    root, inverse_root : ndarray of shape (n_outputs, n_outputs)
-        R and R⁻¹.
+    variances : ndarray of shape (c,)
+        s, of the c ≤ n_outputs columns of v.
+    basis : ndarray of shape (n_outputs, c) or None
+        Q; None is the identity.
     intercept : float
         σ².
     ones : ndarray of shape (m,)
         e.
-    damping : ndarray of shape (n_outputs, n_outputs)
-        ``T⁻¹ v = v − e eᵀ v damping``.
     left : float
         Trace of M − L Lᵀ, times the largest eigenvalue of S.
     """
@@ -67,48 +70,82 @@ class CoarseSpace:
     indices: np.ndarray
     factor: np.ndarray
     rows: np.ndarray
-    root: np.ndarray
-    inverse_root: np.ndarray
+    variances: np.ndarray
+    basis: np.ndarray | None
     intercept: float
     ones: np.ndarray
-    damping: np.ndarray
     left: float
 
-    def restricted(self, KB: np.ndarray) -> np.ndarray:
-        """Zᵀ 𝒦 B of shape (m, C, q) from 𝒦B of shape (n, C, q)."""
-        rows = _from_left(self.rows.T.__matmul__, KB[self.indices])
-        return _mixed(rows, self.inverse_root)
+    @property
+    def rank(self) -> int:
+        """m."""
+        return len(self.indices)
 
-    def extended(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows I of Z v, shape (m, C, q), and 𝒦 Z v, shape (n, C, q)."""
-        rows = _mixed(_from_left(self.rows.__matmul__, v), self.inverse_root)
-        values = _from_left(self.factor.__matmul__, _mixed(v, self.root))
+    def coordinates(self, B: np.ndarray, KB: np.ndarray) -> np.ndarray:
+        """Zᵀ 𝒦 B of shape (m, c, q) from 𝒦B of shape (n, C, q)."""
+        rows = from_left(self.rows.T, KB[self.indices])
+        return analysed(rows, self.basis) / self._root
+
+    def lifted(self, v: np.ndarray, onto: np.ndarray) -> np.ndarray:
+        """Z v added to coefficients of shape (n, C, q)."""
+        out = onto.copy()
+        out[self.indices] += self._active(v)
+        return out
+
+    def values(self, v: np.ndarray) -> np.ndarray:
+        """𝒦 Z v of shape (n, C, q)."""
+        out = mixed(from_left(self.factor, v * self._root), self.basis)
         if self.intercept:
-            values += self.intercept * np.sum(rows, axis=0, keepdims=True)
-        return rows, values
+            out += self.intercept * np.sum(self._active(v), axis=0, keepdims=True)
+        return out
 
     def adjoint(self, B: np.ndarray) -> np.ndarray:
-        """(𝒦Z)ᵀ B of shape (m, C, q) from B of shape (n, C, q)."""
-        out = _mixed(_from_left(self.factor.T.__matmul__, B), self.root)
+        """(𝒦Z)ᵀ B of shape (m, c, q) from B of shape (n, C, q)."""
+        out = from_left(self.factor.T, analysed(B, self.basis)) * self._root
         if self.intercept:
-            sums = self.intercept * np.sum(B, axis=0, keepdims=True)
-            out += self.ones[:, None, None] * _mixed(sums, self.inverse_root)
+            sums = analysed(np.sum(B, axis=0, keepdims=True, dtype=np.float64), self.basis)
+            out += self.ones[:, None, None] * (self.intercept * sums / self._root)
         return out
+
+    def blocks(
+        self, weights: np.ndarray, strength: float, outputs: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """``λT + (𝒦Z)ᵀ W (𝒦Z)`` for some outputs, where W has the same weights of shape (n,) for all of them."""
+        L = weighted_rows(self.factor.T, weights)
+        H, e, sigma2 = L @ L.T, self.ones, self.intercept
+        if sigma2:
+            mixed = sigma2 * np.outer(self.factor.T @ weights, e)
+            mixed, ones = mixed + mixed.T, np.outer(e, e)
+        for variance in self.variances[outputs]:
+            G = variance * H
+            if sigma2:
+                G += mixed + sigma2 * (strength + sigma2 * weights.sum()) / variance * ones
+            G[np.diag_indices_from(G)] += strength
+            yield G
+
+    @property
+    def _root(self) -> np.ndarray:
+        return np.sqrt(self.variances)[:, None]
+
+    def _active(self, v: np.ndarray) -> np.ndarray:
+        """Rows I of Z v, shape (m, C, q)."""
+        return mixed(from_left(self.rows, v / self._root), self.basis)
 
     def gram(self, v: np.ndarray) -> np.ndarray:
         """T v."""
-        if not self.intercept:
-            return v
-        sums = self.intercept * np.tensordot(self.ones, v, axes=(0, 0))[None]
-        twice = _mixed(_mixed(sums, self.inverse_root), self.inverse_root)
-        return v + self.ones[:, None, None] * twice
+        return v + self._along_ones(v, self.intercept / self.variances)
 
     def inverse_gram(self, v: np.ndarray) -> np.ndarray:
         """T⁻¹ v."""
+        share = self.intercept / self.variances
+        return v - self._along_ones(v, share / (1 + share * float(self.ones @ self.ones)))
+
+    def _along_ones(self, v: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """``e eᵀ v diag(factors)``."""
         if not self.intercept:
-            return v
+            return np.zeros_like(v)
         sums = np.tensordot(self.ones, v, axes=(0, 0))[None]
-        return v - self.ones[:, None, None] * _mixed(sums, self.damping)
+        return self.ones[:, None, None] * (factors[:, None] * sums)
 
 
 def coarse_parts(operator: Operator, n_outputs: int) -> tuple[InputOperator, Any, float] | None:
@@ -156,11 +193,9 @@ def coarse_space(
     if parts is None:
         return None
     M, S, intercept = parts
-    variances, basis = np.linalg.eigh(S)
-    if not variances[-1] > 0:
+    variances, basis = eigenvectors(S)
+    if not variances.size:
         return None
-    used = variances > SMALLEST * variances[-1]
-    variances, basis = variances[used], basis[:, used]
     diagonal = np.array(M.diagonal()[:, 0], dtype=np.float64)
     if weights is not None:
         diagonal[weights == 0] = 0.0
@@ -172,38 +207,56 @@ def coarse_space(
         lambda indices: _float64(M.columns(indices)),
         diagonal,
         rank,
-        tol=min(1.0, max(rounding, enough / (variances[-1] * trace))),
+        tol=min(1.0, max(rounding, enough / (variances.max() * trace))),
         random_state=0,
     )
     if not found.indices.size:
         return None
-    L = found.factor
     identity = np.eye(len(found.indices))
-    rows = solve_triangular(L[found.indices], identity, lower=True, trans=1, check_finite=False)
-    ones = rows.sum(axis=0)
-    share = intercept / variances
-    damping = basis * (share / (1 + share * float(ones @ ones))) @ basis.T
-    root = basis * np.sqrt(variances) @ basis.T
-    inverse = basis / np.sqrt(variances) @ basis.T
-    left = float(variances[-1] * found.residual.sum())
+    rows = solve_triangular(
+        found.factor[found.indices], identity, lower=True, trans=1, check_finite=False
+    )
+    left = float(variances.max() * found.residual.sum())
     return CoarseSpace(
-        found.indices, L, rows, root, inverse, intercept, ones, damping,
-        left,
-    )  # fmt: skip
+        found.indices, found.factor, rows, variances, basis, intercept, rows.sum(axis=0), left
+    )
+
+
+def eigenvectors(S: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Eigenvalues that are not negligible, and eigenvectors unless these are the outputs."""
+    if not np.any(S - np.diag(np.diag(S))) and np.all(np.diag(S) > SMALLEST * np.max(S)):
+        return np.diag(S).copy(), None
+    variances, basis = np.linalg.eigh(S)
+    used = variances > max(0.0, SMALLEST * variances[-1])
+    return variances[used], basis[:, used]
 
 
 def _float64(values: Array | None) -> np.ndarray:
     return np.asarray(values, dtype=np.float64)
 
 
-def _mixed(v: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """``v matrix`` for v of shape (m, C, q) and a symmetric matrix (C, C)."""
-    if len(matrix) == 1:
-        return v * matrix[0, 0]
-    return np.einsum("mcq,cd->mdq", v, matrix, optimize=True)
+def from_left(matrix: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """``matrix v`` along the first axis of v, in the dtype of the matrix.
+
+    Written from the right, which is the faster order for few columns and a matrix in column order.
+    """
+    flat = v.reshape(v.shape[0], -1).astype(matrix.dtype, copy=False)
+    return np.ascontiguousarray((flat.T @ matrix.T).T).reshape(-1, *v.shape[1:])
 
 
-def _from_left(function: Any, v: np.ndarray) -> np.ndarray:
-    """Apply a function of (m, k) arrays to the first axis."""
-    flat = function(np.ascontiguousarray(v).reshape(v.shape[0], -1))
-    return flat.reshape(len(flat), *v.shape[1:])
+def analysed(B: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    """B Q along the second axis."""
+    return B if basis is None else np.einsum("mcq,cd->mdq", B, basis, optimize=True)
+
+
+def mixed(v: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    """v Qᵀ along the second axis."""
+    return v if basis is None else np.einsum("mdq,cd->mcq", v, basis, optimize=True)
+
+
+def weighted_rows(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``rows diag(weights)^½`` in float64, without columns of weight zero."""
+    kept = weights > 0
+    if not kept.all():
+        rows, weights = rows[:, kept], weights[kept]
+    return rows * np.sqrt(weights)

@@ -46,7 +46,7 @@ from gramian.kernels import Kernel, Power, Product, Sum, White
 from gramian.operators.base import READING, InputOperator
 from gramian.operators.low_rank_cross import LowRankCross
 from gramian.operators.pivoted_cholesky import pivoted_cholesky
-from gramian.operators.skinny_product import is_skinny, skinny_product
+from gramian.operators.skinny_product import skinny_product
 from gramian.operators.tiles import TILE_BYTES
 
 # Rows of a block whose diagonal is differentiated: its square is computed for the sake of the diagonal.
@@ -133,6 +133,16 @@ class LowRank(InputOperator):
         """Columns of L."""
         return int(self.indices.size)
 
+    @property
+    def factor(self) -> np.ndarray:
+        """L of shape (n, rank), in column order."""
+        return self._rows.T
+
+    @property
+    def has_diagonal(self) -> bool:
+        """Whether the matrix is not L Lᵀ alone."""
+        return bool(self._extra.any())
+
     # --- products -----------------------------------------------------------------------------
 
     def _matmul(self, B: Array) -> Array:
@@ -142,9 +152,10 @@ class LowRank(InputOperator):
 
     def _projected(self, B: Array) -> Array:
         """Lᵀ B, summed in the dtype of B."""
-        if B.dtype != self._rows.dtype or is_skinny(self._rows, B):
+        if B.dtype != self._rows.dtype:
             return skinny_product(self._rows, B)
-        return self._rows @ B
+        # by BLAS like the other half of a product: its threads and compiled ones in turns would wait for each other
+        return (B.T @ self._rows.T).T
 
     def _accurate(self, B: Array) -> Array:
         W = self._projected(B).T

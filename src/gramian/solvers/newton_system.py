@@ -67,7 +67,13 @@ def solve_newton_system(
     strength = problem.spread(problem.strength)
     r, Kr = -rho, -K_rho
     norm = inner(r, Kr)
+    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
+    if preconditioner is not None and preconditioner.complete:
+        goal = xp.maximum(relative**2 * norm, enough * objective)
+        s, Ks = preconditioner.solve(r, goal, max_iter)
+        recorder.n_products += preconditioner.n_inner  # each costs as much as one
+        return s, Ks
     if preconditioner is None:
         steep = norm
         p, Kp = xp.asarray(r, copy=True), xp.asarray(Kr, copy=True)  # updates may be in place
@@ -76,7 +82,6 @@ def solve_newton_system(
         steep = inner(p, Kr)
     s, Ks = xp.zeros_like(r), xp.zeros_like(r)
     goal = relative**2 * norm
-    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     active = (norm > 0) & (relative < 1)
     for _ in range(max_iter):
         q = add_scaled(curvature.apply(Kp), strength, p)

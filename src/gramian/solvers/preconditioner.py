@@ -14,32 +14,40 @@ Products
     None: ``Zᵀ𝒦r`` are m rows of 𝒦r, which CG carries anyway, and 𝒦Pr follows from 𝒦r by one n × m product.
 
 Label side
-    If neither the loss nor S couples outputs, G has one m × m block for each, and is factored. Otherwise (softmax,
-    hierarchies) G v = y is solved by conjugate gradients in the space, preconditioned by those blocks: its products
-    cost 2m/n of one with 𝒦. In the basis ``R = S^½`` the blocks weigh examples by ``[R W_i R]_cc``.
+    In the basis of S = Q diag(s) Qᵀ (`coarse_space`) the columns of v decouple if all outputs of an example have the
+    same weight w_i: G has then the blocks
+
+        s_c Lᵀ diag(w) L + σ² (u eᵀ + e uᵀ) + σ² (λ + σ² Σw) / s_c  e eᵀ + λI,    u = Lᵀ w,
+
+    one for each eigenvalue of S, all from one n × m product. So for the squared loss, whatever S. Outputs that neither
+    the loss nor S couples (several logistic losses) have weights and blocks of their own. Otherwise (softmax,
+    hierarchies) W is replaced by its average over outputs, and that solves G v = y by conjugate gradients within the
+    space: a step costs 2m/n of a product with a stored 𝒦.
 
 Cost
-    For each new W: 2 n m² flops and m³ for each output. For each step of CG: 2 n m for each output, coupled ones
+    For each new W: n m² flops, m³ for each eigenvalue of S. For each step of CG: 2 n m for each output, coupled ones
     4 n m for each step within the space.
 
 Deviates from the papers: Seeger (footnote 3) found that incomplete Cholesky costs more than it saves, and that tensor
 products do not help. The factor here is of 𝒦, not of the system, so that one serves all Newton steps, and it takes m
-columns. Weights of examples averaged over classes, which decouple the classes, do help where examples keep weights of
-their own: 71, 54 and 132 products instead of 298, 174 and 896 without (n = 1500, 6 classes, m = 300). Solving the
-coupled system as above took 23, 20 and 32.
+columns. The average over classes, alone, does save products: 137, 81 and 218 instead of 318, 272 and 1279 without
+(n = 2000, 6 classes, m = 200); within the space it needs 147, 78 and 307 steps of CG and 24, 22 and 43 products. (With
+one block for each class, each with a factor of its own, these were 278, 84 and 503 steps.)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve_triangular
 
 from gramian._fused import inner
 from gramian._threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.operators.coarse_space import CoarseSpace
+from gramian.operators.feature_space import FeatureSpace
 
 __all__ = ["Preconditioner"]
 
@@ -48,6 +56,7 @@ MOST_INNER = 100
 NEGLIGIBLE = (
     1e-5  # weight of an example in a block that only preconditions, relative to the largest
 )
+DIGITS = 9  # of the logarithms of eigenvalues of S that are one
 
 
 class Preconditioner:
@@ -55,7 +64,7 @@ class Preconditioner:
 
     Parameters
     ----------
-    space : CoarseSpace
+    space : CoarseSpace or FeatureSpace
     curvature : Curvature
         W.
     strength : ndarray of shape (q,)
@@ -78,124 +87,121 @@ class Preconditioner:
     True
     """
 
-    def __init__(self, space: CoarseSpace, curvature: Curvature, strength: np.ndarray):
+    def __init__(self, space: CoarseSpace | FeatureSpace, curvature: Curvature, strength: np.ndarray):
         self.space = space
         self.curvature = curvature
         self.n_inner = 0  # steps within the space
-        self.coupled = curvature.coupled or bool(np.any(space.root != np.diag(np.diag(space.root))))
-        weights = _Weights(space, curvature)
-        self._strength = np.broadcast_to(strength, weights.inner.shape[2:])
-        shape = weights.inner.shape[1:]
-        blocks = {index: self._block(weights, *index) for index in np.ndindex(shape)}
-        if self.coupled:
-            # used many times, for all outputs in one product
-            identity = np.eye(len(space.indices))
-            inverses = np.stack(
-                [
-                    cho_solve(_factor(block), identity, check_finite=False)
-                    for block in blocks.values()
-                ]
-            )
-            self._inverses = inverses.reshape(*shape, *inverses.shape[1:])
-        else:
-            self._factors = {index: _factor(block) for index, block in blocks.items()}
+        D = np.asarray(curvature.diagonal, dtype=np.float64)
+        alike = not curvature.coupled and not np.any(D - D[:, :1])
+        self.coupled = curvature.coupled or not (alike or space.basis is None)
+        self._strength = np.broadcast_to(strength, D.shape[2:])
+        weights = _averaged(D, curvature.coupled) if alike or self.coupled else D
+        if self.coupled:  # many examples may have next to no weight, and λ may be smaller still
+            weights = np.where(weights > NEGLIGIBLE * weights.max(axis=0), weights, 0.0)
+        # outputs, column of λ, and the inverse of the triangle of their block
+        self._blocks = [
+            (outputs, j, _inverse_triangle(G))
+            for j in range(D.shape[2])
+            for outputs, G in self._galerkin(weights[:, :, j], float(self._strength[j]))
+        ]
 
     def apply(self, r: np.ndarray, Kr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P r and 𝒦 P r of shape (n, C, q), from r and 𝒦r."""
         space = self.space
         with quiet_blas(4.0 * space.factor.size * math.prod(r.shape[1:])):
-            y = space.restricted(Kr)
-            v = self._solved(y) if self.coupled else self._blockwise(y)
-            rows, values = space.extended(self._strength * v - space.inverse_gram(y))
-        z = r.copy()
-        z[space.indices] += rows
-        return z, Kr + values.astype(Kr.dtype, copy=False)
+            y = space.coordinates(r, Kr)
+            v = self._solved(y, MOST_INNER) if self.coupled else self._blockwise(y)
+            change = self._strength * v - space.inverse_gram(y)
+            values = space.values(change)
+        return space.lifted(change, r), Kr + values.astype(Kr.dtype, copy=False)
 
-    def _block(self, weights: _Weights, c: int, j: int) -> np.ndarray:
-        """G of output c and column j."""
-        space, strength = self.space, float(self._strength[j])
-        weight = weights.inner[:, c, j]
-        # where G is solved by its blocks, examples of small weight count: there are many, and λ may be smaller still
-        kept = weight > (NEGLIGIBLE * weight.max() if self.coupled else 0.0)
-        L = space.factor if kept.all() else space.factor[kept]
-        scaled = L * np.sqrt(weight[kept])[:, None]
-        G = scaled.T @ scaled
-        if space.intercept:
-            u, e = space.factor.T @ weights.mixed[:, c, j], space.ones
-            outer = strength * space.intercept * weights.inverse[c] + weights.outer[:, c, j].sum()
-            G += np.outer(u, e) + np.outer(e, u) + outer * np.outer(e, e)
-        G[np.diag_indices_from(G)] += strength
-        return G
+    @property
+    def complete(self) -> bool:
+        """Whether the space has all functions, so that `solve` solves the system itself."""
+        return isinstance(self.space, FeatureSpace)
+
+    def solve(
+        self, r: np.ndarray, goal: np.ndarray, max_iter: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """s and 𝒦s with ``(λI + W𝒦) s = r`` up to a squared residual of ``goal`` (q,), if the space is complete."""
+        space = self.space
+        y = space.coordinates(r, r)
+        v = self._solved(y, max_iter, goal) if self.coupled else self._blockwise(y)
+        return space.lifted(v, np.zeros_like(r)), space.values(v).astype(r.dtype, copy=False)
+
+    def _galerkin(
+        self, weights: np.ndarray, strength: float
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Blocks of G for one column, with the outputs that have them."""
+        space = self.space
+        if weights.shape[1] > 1:
+            for c in range(weights.shape[1]):
+                outputs = np.array([c])
+                yield from zip([outputs], space.blocks(weights[:, c], strength, outputs))
+            return
+        _, first, groups = np.unique(
+            np.round(np.log(space.variances), DIGITS), return_index=True, return_inverse=True
+        )
+        members = [np.flatnonzero(groups == group) for group in range(len(first))]
+        yield from zip(members, space.blocks(weights[:, 0], strength, first))
 
     def _blockwise(self, y: np.ndarray) -> np.ndarray:
-        """Solve with the blocks of G for single outputs."""
-        if self.coupled:
-            return np.einsum("cqmk,kcq->mcq", self._inverses, y, optimize=True)
+        """Solve with the blocks."""
         v = np.empty_like(y)
-        for (c, j), factor in self._factors.items():
-            v[:, c, j] = cho_solve(factor, y[:, c, j], check_finite=False)
+        for outputs, j, inverse in self._blocks:
+            v[:, outputs, j] = inverse.T @ (inverse @ y[:, outputs, j])
         return v
 
-    def _solved(self, y: np.ndarray) -> np.ndarray:
-        """Solve with G by conjugate gradients, preconditioned by its blocks."""
+    def _solved(
+        self, y: np.ndarray, max_iter: int, goal: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Solve with G by conjugate gradients, preconditioned by the blocks.
+
+        Down to a squared residual of ``goal``; if there is none, until its norm in the blocks falls by `INNER`.
+        """
         v, r = np.zeros_like(y), y
         p = self._blockwise(r)
         steep = inner(r, p)
-        goal = INNER**2 * steep
-        for _ in range(MOST_INNER):
+        least = INNER**2 * steep
+        for _ in range(max_iter):
             self.n_inner += 1
             q = self._multiplied(p)
             length = _ratio(steep, inner(p, q))
             v, r = v + length * p, r - length * q
             z = self._blockwise(r)
             new = inner(r, z)
-            if np.all(new <= goal):
+            if np.all(new <= least if goal is None else inner(r, r) <= goal):
                 break
             p, steep = z + _ratio(new, steep) * p, new
         return v
 
     def _multiplied(self, v: np.ndarray) -> np.ndarray:
         """G v."""
-        _, values = self.space.extended(v)
-        bent = self.curvature.apply(values)
+        bent = self.curvature.apply(self.space.values(v))
         return self._strength * self.space.gram(v) + self.space.adjoint(bent)
 
 
-class _Weights:
-    """Diagonals of A W_i B for A and B out of R and σ² R⁻¹; shape (n, C, q) each."""
-
-    def __init__(self, space: CoarseSpace, curvature: Curvature):
-        D = np.asarray(curvature.diagonal, dtype=np.float64)
-        total = D.sum(axis=1, keepdims=True)
-        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        R, V = space.root, space.intercept * space.inverse_root
-
-        def diagonal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-            once = _along(D, A * B)
-            return once - share * _along(D, A) * _along(D, B) if curvature.coupled else once
-
-        self.inner = np.maximum(diagonal(R, R), 0.0)
-        if space.intercept:
-            self.mixed, self.outer = diagonal(R, V), diagonal(V, V)
-        self.inverse = np.einsum("ij,ij->i", space.inverse_root, space.inverse_root)
+def _averaged(D: np.ndarray, coupled: bool) -> np.ndarray:
+    """Average of the eigenvalues of each W_i, shape (n, 1, q); one of softmax's is always zero."""
+    total = D.sum(axis=1, keepdims=True)
+    if not coupled:
+        return total / D.shape[1]
+    squares = np.einsum("icq,icq->iq", D, D)[:, None]
+    traces = total - np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
+    return traces / max(1, D.shape[1] - 1)
 
 
-def _factor(G: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky factor, of a slightly larger matrix if rounding made G indefinite: any positive one will do."""
+def _inverse_triangle(G: np.ndarray) -> np.ndarray:
+    """Inverse of the Cholesky factor, of a slightly larger matrix if rounding made G indefinite: any positive will do."""
     diagonal = np.diagonal(G).copy()
     for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
         np.fill_diagonal(G, diagonal + jitter * diagonal.max())
         try:
-            return cho_factor(G, lower=True, check_finite=False)
+            triangle = np.linalg.cholesky(G)
         except np.linalg.LinAlgError:
             continue
-    return np.diag(np.sqrt(diagonal)), True
-
-
-def _along(D: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    if len(matrix) == 1:
-        return D * matrix[0, 0]
-    return np.einsum("icq,cd->idq", D, matrix, optimize=True)
+        return solve_triangular(triangle, np.eye(len(G)), lower=True, check_finite=False)
+    return np.diag(diagonal**-0.5)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

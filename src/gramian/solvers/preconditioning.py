@@ -19,6 +19,7 @@ from gramian._arrays import is_numpy
 from gramian._threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.operators.coarse_space import CoarseSpace, coarse_parts, coarse_space
+from gramian.operators.feature_space import FeatureSpace, feature_space
 from gramian.solvers.preconditioner import Preconditioner
 from gramian.solvers.problem import Problem
 from gramian.solvers.solution import Recorder
@@ -62,7 +63,7 @@ class Preconditioning:
                 f"preconditioner must be 'auto', None or a rank of at least 1, got {asked!r}."
             )
         self.problem = problem
-        self.space: CoarseSpace | None = None
+        self.space: CoarseSpace | FeatureSpace | None = None
         self._preconditioner: Preconditioner | None = None
         self._curvature: Curvature | None = None
         self._price, self._next = np.inf, 0
@@ -80,6 +81,9 @@ class Preconditioning:
             return
         self._product, self._column = parts[0].work(n_outputs * q), parts[0].column_work
         self._columns = n_outputs * q
+        self.space = feature_space(problem.operator, n_outputs)
+        if self.space is not None:
+            return
         if whole:
             self.space = coarse_space(
                 problem.operator, n_outputs, int(asked), weights=problem.weights
@@ -129,7 +133,7 @@ class Preconditioning:
         self._price = self._cost(self._next)
         if space is None or space.left <= enough:
             self._price = np.inf  # nothing to gain from a larger one
-        if space is None or space.left > LEFT * unit * len(space.indices):
+        if space is None or space.left > LEFT * unit * space.rank:
             self._price *= CAUTION
             return False
         self.space, self._curvature = space, None
@@ -140,7 +144,7 @@ class Preconditioning:
         if self.space is None:
             return None
         if self._curvature is not curvature:
-            with quiet_blas(2.0 * self.space.factor.size * len(self.space.indices) * self._columns):
+            with quiet_blas(2.0 * self.space.factor.size * self.space.rank * self._columns):
                 self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)
             self._curvature = curvature
         return self._preconditioner
