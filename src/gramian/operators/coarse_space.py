@@ -27,12 +27,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gramian._arrays import Array, is_numpy
+from gramian._arrays import Array, is_numpy, row_blocks
 from gramian.labels import Identity
 from gramian.operators.base import InputOperator, Operator
 from gramian.operators.intercept import Intercept
 from gramian.operators.label_mixed import LabelMixed
 from gramian.operators.pivoted_cholesky import pivoted_cholesky
+from gramian.operators.tiles import TILE_BYTES
 
 __all__ = ["CoarseSpace", "coarse_parts", "coarse_space"]
 
@@ -111,8 +112,7 @@ class CoarseSpace:
         self, weights: np.ndarray, strength: float, outputs: np.ndarray
     ) -> Iterator[np.ndarray]:
         """``λT + (𝒦Z)ᵀ W (𝒦Z)`` for some outputs, where W has the same weights of shape (n,) for all of them."""
-        L = weighted_rows(self.factor.T, weights)
-        H, e, sigma2 = L @ L.T, self.ones, self.intercept
+        H, e, sigma2 = weighted_gram(self.factor.T, weights), self.ones, self.intercept
         if sigma2:
             mixed = sigma2 * np.outer(self.factor.T @ weights, e)
             mixed, ones = mixed + mixed.T, np.outer(e, e)
@@ -254,9 +254,12 @@ def mixed(v: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
     return v if basis is None else np.einsum("mdq,cd->mcq", v, basis, optimize=True)
 
 
-def weighted_rows(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """``rows diag(weights)^½`` in float64, without columns of weight zero."""
-    kept = weights > 0
-    if not kept.all():
-        rows, weights = rows[:, kept], weights[kept]
-    return rows * np.sqrt(weights)
+def weighted_gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``rows diag(weights) rowsᵀ`` in float64, by blocks of columns and without those of weight zero."""
+    m, n = rows.shape
+    out, kept = np.zeros((m, m)), np.flatnonzero(weights)
+    for block in row_blocks(len(kept), 8 * m, TILE_BYTES):
+        columns = slice(block.start, block.stop) if len(kept) == n else kept[block]
+        scaled = rows[:, columns] * np.sqrt(weights[columns])
+        out += scaled @ scaled.T
+    return out

@@ -29,7 +29,7 @@ from gramian.operators.coarse_space import (
     eigenvectors,
     from_left,
     mixed,
-    weighted_rows,
+    weighted_gram,
 )
 from gramian.operators.low_rank import LowRank
 
@@ -113,8 +113,7 @@ class FeatureSpace:
         self, weights: np.ndarray, strength: float, outputs: np.ndarray
     ) -> Iterator[np.ndarray]:
         """``λI + ΦᵀWΦ`` for some outputs, where W has the same weights of shape (n,) for all of them."""
-        L = weighted_rows(self.factor.T, weights)
-        H = L @ L.T
+        H = weighted_gram(self.factor.T, weights)
         if self.intercept:
             sums = self.factor.T @ weights
             H = np.block([[H, sums[:, None]], [sums, weights.sum()]])

@@ -192,7 +192,8 @@ def choose_units(Z, length_scale, profile, route, dtype) -> Units:
         # Bounded, so that neither the data nor the remaining gain leave the range of float32.
         exponent = min(60, max(-60, -round(math.log2(length_scale.item()))))
         factor = 2.0**exponent
-        gain = profile.gain / (length_scale.item() * factor) ** 2
+        unit = length_scale.item() * factor
+        gain = profile.gain / unit / unit  # the square of an absurd unit overflows, or vanishes
         centre = None
     else:
         centre = Z.mean(axis=0, dtype=np.float64)
