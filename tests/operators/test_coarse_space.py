@@ -112,8 +112,14 @@ def check_space(space, operator, n: int, C: int, rng) -> None:
     weights[::3] = 0.0
     KZ, W = K @ Z, np.repeat(weights, C)[:, None]
     G = (0.1 * T + KZ.T @ (W * KZ)).reshape(m, c, m, c)
-    for output, block in enumerate(space.blocks(weights, 0.1, np.arange(c))):
+    for output, block in enumerate(space.blocks(weights, 0.1, np.arange(c), np.ones(c))):
         np.testing.assert_allclose(block, G[:, output, :, output], atol=1e-9 * size**2)
+    halves, shares = (
+        space.blocks(w, 0.1, np.arange(c), f * np.ones(c))
+        for w, f in ((weights / 2, 1), (weights, 0.5))
+    )
+    for half, share in zip(halves, shares, strict=True):
+        np.testing.assert_allclose(half, share, atol=1e-12 * size**2)
     decoupled = G * (1 - np.eye(c))[None, :, None, :]
     assert np.abs(decoupled).max() <= 1e-9 * size**2
 

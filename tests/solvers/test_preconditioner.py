@@ -15,6 +15,7 @@ from gramian.operators import (
     Intercept,
     LabelMixed,
     LinearFeatures,
+    LowRank,
     Masked,
     PairGram,
     Separate,
@@ -255,6 +256,31 @@ def test_coefficients_of_weight_zero_stay_zero(loss, X_many):
     weights = (np.arange(150) % 3 > 0).astype(float)
     solution = newton(_hard(loss, X_many, weights=weights), tol=1e-6, preconditioner=75)
     assert not solution.coefficients[weights == 0].any()
+
+
+@every_loss
+@pytest.mark.parametrize("structure", [Scalar(0.7), MIXING], ids=["scalar", "mixing"])
+def test_low_rank_is_solved_in_its_features(loss, structure, X_many):
+    """From the first step on; a path of λ and weights of examples, as without."""
+    M = LowRank(RBF(2.0), X_many, 30, random_state=0)
+    operator = LabelMixed([(M, structure), (Intercept(2.0, X_many, 150), Identity())])
+    weights = (np.arange(150) % 3).astype(float)
+    problem = Problem(operator, loss, _targets(loss, X_many), np.array([1e-2, 1.0]), weights)
+    plain, found = (newton(problem, tol=1e-11, preconditioner=p) for p in (None, "auto"))
+    assert found.status == "converged"
+    if structure is not MIXING:
+        assert found.n_products < 0.7 * plain.n_products
+    _check_latent(problem, found, plain)
+
+
+def test_low_rank_columns_that_are_done_stay(X_many):
+    """A column of its own gives the same as one that waits for others."""
+    M = LowRank(RBF(2.0), X_many, 30, random_state=0)
+    Y = _targets(Softmax(), X_many)
+    both = newton(Problem(M, Softmax(), Y, np.array([1e-3, 10.0])), tol=1e-6)
+    easy = newton(Problem(M, Softmax(), Y, 10.0), tol=1e-6)
+    assert easy.n_iter < both.n_iter
+    np.testing.assert_allclose(both.latent[:, :, 1], easy.latent, atol=1e-3)
 
 
 # --- fewer products -------------------------------------------------------------------------------

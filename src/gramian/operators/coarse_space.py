@@ -109,17 +109,18 @@ class CoarseSpace:
         return out
 
     def blocks(
-        self, weights: np.ndarray, strength: float, outputs: np.ndarray
+        self, weights: np.ndarray, strength: float, outputs: np.ndarray, shares: np.ndarray
     ) -> Iterator[np.ndarray]:
-        """``λT + (𝒦Z)ᵀ W (𝒦Z)`` for some outputs, where W has the same weights of shape (n,) for all of them."""
+        """``λT + (𝒦Z)ᵀ W (𝒦Z)`` for some outputs, where W has weights of shape (n,) times a share for each output."""
         H, e, sigma2 = weighted_gram(self.factor.T, weights), self.ones, self.intercept
         if sigma2:
             mixed = sigma2 * np.outer(self.factor.T @ weights, e)
             mixed, ones = mixed + mixed.T, np.outer(e, e)
-        for variance in self.variances[outputs]:
-            G = variance * H
+        for variance, share in zip(self.variances[outputs], shares, strict=True):
+            G = share * variance * H
             if sigma2:
-                G += mixed + sigma2 * (strength + sigma2 * weights.sum()) / variance * ones
+                total = strength + sigma2 * share * weights.sum()
+                G += share * mixed + sigma2 * total / variance * ones
             G[np.diag_indices_from(G)] += strength
             yield G
 

@@ -1,7 +1,10 @@
 """All functions of a low-rank operator, in coordinates: a `coarse_space` that leaves nothing.
 
 Formula
-    ``𝒦 = Φ Φᵀ`` for ``𝒦(A) = L Lᵀ A S + σ² 1 1ᵀ A`` with ``S = Q diag(s) Qᵀ`` and ``Φ(v, b) = (L v diag(s)^½ + σ 1 b) Qᵀ``.
+    For ``𝒦(A) = L Lᵀ A S + σ² 1 1ᵀ A`` with ``S = Q diag(s) Qᵀ``
+
+        𝒦 = Φ Φᵀ,    Φ(v, b) = (L v diag(s)^½ + σ 1 b) Qᵀ.
+
     Coordinates (v, b) are those of an orthonormal basis Z of functions: ``𝒦Z = Φ``, ``Zᵀ𝒦B = ΦᵀB``, ``Zᵀ𝒦Z = I``. So
     the Newton system is one of m + 1 unknowns for each output, as for a linear model.
 
@@ -35,7 +38,9 @@ from gramian.operators.low_rank import LowRank
 
 __all__ = ["FeatureSpace", "feature_space"]
 
-DEPENDENT = 1e-10  # squared length of c relative to n: less is rounding of a constant within the span of L
+DEPENDENT = (
+    1e-10  # squared length of c relative to n: less is rounding of a constant within the span of L
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +115,15 @@ class FeatureSpace:
         return out
 
     def blocks(
-        self, weights: np.ndarray, strength: float, outputs: np.ndarray
+        self, weights: np.ndarray, strength: float, outputs: np.ndarray, shares: np.ndarray
     ) -> Iterator[np.ndarray]:
-        """``λI + ΦᵀWΦ`` for some outputs, where W has the same weights of shape (n,) for all of them."""
+        """``λI + ΦᵀWΦ`` for some outputs, where W has weights of shape (n,) times a share for each output."""
         H = weighted_gram(self.factor.T, weights)
         if self.intercept:
             sums = self.factor.T @ weights
             H = np.block([[H, sums[:, None]], [sums, weights.sum()]])
-        for scales in self._scales[:, outputs, 0].T:
-            G = scales[:, None] * H * scales
+        for scales, share in zip(self._scales[:, outputs, 0].T, shares, strict=True):
+            G = share * scales[:, None] * H * scales
             G[np.diag_indices_from(G)] += strength
             yield G
 

@@ -21,8 +21,13 @@ Label side
 
     one for each eigenvalue of S, all from one n × m product. So for the squared loss, whatever S. Outputs that neither
     the loss nor S couples (several logistic losses) have weights and blocks of their own. Otherwise (softmax,
-    hierarchies) W is replaced by its average over outputs, and that solves G v = y by conjugate gradients within the
-    space: a step costs 2m/n of a product with a stored 𝒦.
+    hierarchies) G with W replaced by its average over outputs, times what softmax sees of each column of Q (nothing
+    of 1, which is one of them in a balanced tree), preconditions conjugate gradients within the space, for G v = y;
+    a step costs 2m/n of a product with a stored 𝒦.
+
+Low rank
+    The space has all functions (`feature_space`), and P is λ times the inverse up to what those steps leave: the Newton
+    system is then solved within the space, without an outer iteration.
 
 Cost
     For each new W: n m² flops, m³ for each eigenvalue of S. For each step of CG: 2 n m for each output, coupled ones
@@ -87,7 +92,9 @@ class Preconditioner:
     True
     """
 
-    def __init__(self, space: CoarseSpace | FeatureSpace, curvature: Curvature, strength: np.ndarray):
+    def __init__(
+        self, space: CoarseSpace | FeatureSpace, curvature: Curvature, strength: np.ndarray
+    ):
         self.space = space
         self.curvature = curvature
         self.n_inner = 0  # steps within the space
@@ -126,6 +133,7 @@ class Preconditioner:
         """s and 𝒦s with ``(λI + W𝒦) s = r`` up to a squared residual of ``goal`` (q,), if the space is complete."""
         space = self.space
         y = space.coordinates(r, r)
+        y[:, :, inner(y, y) <= goal] = 0.0  # columns that are done stay where they are
         v = self._solved(y, max_iter, goal) if self.coupled else self._blockwise(y)
         return space.lifted(v, np.zeros_like(r)), space.values(v).astype(r.dtype, copy=False)
 
@@ -135,15 +143,23 @@ class Preconditioner:
         """Blocks of G for one column, with the outputs that have them."""
         space = self.space
         if weights.shape[1] > 1:
-            for c in range(weights.shape[1]):
-                outputs = np.array([c])
-                yield from zip([outputs], space.blocks(weights[:, c], strength, outputs))
+            for output, own in enumerate(weights.T):
+                outputs = np.array([output])
+                yield outputs, next(space.blocks(own, strength, outputs, np.ones(1)))
             return
-        _, first, groups = np.unique(
-            np.round(np.log(space.variances), DIGITS), return_index=True, return_inverse=True
-        )
-        members = [np.flatnonzero(groups == group) for group in range(len(first))]
-        yield from zip(members, space.blocks(weights[:, 0], strength, first))
+        shares = self._shares()
+        keys = np.round(np.stack([np.log(space.variances), shares]), DIGITS)
+        _, first, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        blocks = space.blocks(weights[:, 0], strength, first, shares[first])
+        for group, block in enumerate(blocks):
+            yield np.flatnonzero(groups == group), block
+
+    def _shares(self) -> np.ndarray:
+        """Part of each column of Q that softmax sees: it is blind to what is added to all outputs."""
+        basis = self.space.basis
+        if basis is None or not self.curvature.coupled:
+            return np.ones(len(self.space.variances))
+        return np.maximum(0.0, 1.0 - basis.sum(axis=0) ** 2 / len(basis))
 
     def _blockwise(self, y: np.ndarray) -> np.ndarray:
         """Solve with the blocks."""
@@ -152,9 +168,7 @@ class Preconditioner:
             v[:, outputs, j] = inverse.T @ (inverse @ y[:, outputs, j])
         return v
 
-    def _solved(
-        self, y: np.ndarray, max_iter: int, goal: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _solved(self, y: np.ndarray, max_iter: int, goal: np.ndarray | None = None) -> np.ndarray:
         """Solve with G by conjugate gradients, preconditioned by the blocks.
 
         Down to a squared residual of ``goal``; if there is none, until its norm in the blocks falls by `INNER`.
@@ -192,7 +206,7 @@ def _averaged(D: np.ndarray, coupled: bool) -> np.ndarray:
 
 
 def _inverse_triangle(G: np.ndarray) -> np.ndarray:
-    """Inverse of the Cholesky factor, of a slightly larger matrix if rounding made G indefinite: any positive will do."""
+    """Inverse of the Cholesky factor, of a larger matrix if rounding made G indefinite: any positive will do."""
     diagonal = np.diagonal(G).copy()
     for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
         np.fill_diagonal(G, diagonal + jitter * diagonal.max())

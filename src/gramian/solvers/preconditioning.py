@@ -93,7 +93,9 @@ class Preconditioning:
         mixing = eigenvectors(S)[1] is not None
         self._coupled = curvature.coupled or (mixing and not problem.loss.quadratic)
         # weights that have a matrix of their own in each Newton step
-        self._weights = q if curvature.coupled or mixing or problem.loss.quadratic else n_outputs * q
+        self._weights = (
+            q if curvature.coupled or mixing or problem.loss.quadratic else n_outputs * q
+        )
         budget = float(sklearn.get_config()["working_memory"]) * 2**20 / 2
         self._most = min(problem.shape[0] // LARGEST, int(budget / (8 * problem.shape[0])))
         self.space = feature_space(problem.operator, n_outputs)
