@@ -145,9 +145,11 @@ class FeatureSpace:
 def feature_space(operator: Operator, n_outputs: int) -> FeatureSpace | None:
     """The coordinates of a low-rank operator; None for others, or if a diagonal is added to L Lᵀ."""
     parts = coarse_parts(operator, n_outputs)
-    if parts is None or not isinstance(parts[0], LowRank) or parts[0].has_diagonal:
+    if parts is None:
         return None
     matrix, S, intercept = parts
+    if not isinstance(matrix, LowRank) or matrix.has_diagonal:
+        return None
     variances, basis = eigenvectors(S)
     # a singular S has outputs without functions, which still have an intercept
     if not variances.size or (intercept and variances.size < n_outputs):
