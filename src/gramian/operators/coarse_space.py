@@ -104,7 +104,8 @@ class CoarseSpace:
         """(𝒦Z)ᵀ B of shape (m, c, q) from B of shape (n, C, q)."""
         out = from_left(self.factor.T, analysed(B, self.basis)) * self._root
         if self.intercept:
-            sums = analysed(np.sum(B, axis=0, keepdims=True, dtype=np.float64), self.basis)
+            sums = np.asarray(np.sum(B, axis=0, keepdims=True, dtype=np.float64))
+            sums = analysed(sums, self.basis)
             out += self.ones[:, None, None] * (self.intercept * sums / self._root)
         return out
 
