@@ -155,11 +155,11 @@ def feature_space(operator: Operator, n_outputs: int) -> FeatureSpace | None:
     if not variances.size or (intercept and variances.size < n_outputs):
         return None
     rows = matrix.solved(np.eye(matrix.rank))
-    rest = 1.0 - matrix.factor @ rows.sum(axis=0).astype(matrix.dtype)
-    squared = float(rest @ rest)
-    if intercept and not squared > DEPENDENT * len(rest):
-        return None
-    features = matrix.factor.T @ rest.astype(matrix.dtype)
-    return FeatureSpace(
-        matrix, variances, basis, intercept, rows, rest / squared, features / squared
-    )
+    rest = np.zeros(matrix.shape[0], dtype=matrix.dtype)
+    if intercept:
+        rest = 1.0 - matrix.factor @ rows.sum(axis=0).astype(matrix.dtype)
+        squared = float(rest @ rest)
+        if not squared > DEPENDENT * len(rest):
+            return None
+        rest /= squared
+    return FeatureSpace(matrix, variances, basis, intercept, rows, rest, matrix.factor.T @ rest)
