@@ -39,18 +39,19 @@ def measure(name, model, X, y, small):
         found[name + ", predict"] = growth(lambda: model.predict(X) != y)
 
 once = {"max_iter": 1}
+few = {"max_iter": 1, "regularization": 1e3}  # products
 X = rng.normal(size=(8000, 4))
 signs, names = labels(X)
 measure("KernelRidge", KernelRidge(RBF(1.0), **once), X, X[:, 0], 600)
 measure("KernelRidge, Newton", KernelRidge(RBF(1.0), solver="newton", **once), X, X[:, 0], 600)
 measure("KernelRidge, linear", KernelRidge("linear", **once), X, X[:, 0], 600)
 measure("KernelLogisticRegression", KernelLogisticRegression(RBF(1.0), **once), X, names, 600)
-model = KernelLogisticRegression(RBF(1.0), hierarchy=tree, **once)
+model = KernelLogisticRegression(RBF(1.0), hierarchy=tree, **few)
 measure("KernelLogisticRegression, tree", model, X, names, 600)
 measure("KernelLogisticRegression, inner labels", model, X[:4000], inner(names[:4000]), 600)
-model = KernelLogisticRegression(RBF(1.0), hierarchy=tree, share="level", **once)
+model = KernelLogisticRegression(RBF(1.0), hierarchy=tree, share="level", **few)
 measure("KernelLogisticRegression, levels", model, X, names, 600)
-measure("KernelSVC", KernelSVC(RBF(1.0), **once), X, names, 600)
+measure("KernelSVC", KernelSVC(RBF(1.0), **few), X, names, 600)
 measure("M3LClassifier, linear", M3LClassifier(**once), X, signs, 600)
 measure("HierarchicalSVC, linear", HierarchicalSVC(tree, kernel="linear", **once), X, names, 600)
 X = X[:5000].astype(np.float32)
@@ -64,7 +65,7 @@ np.memmap(path, np.float64, "w+", shape=(700, 24_000))[:] = rng.standard_normal(
 X = np.memmap(path, np.float64, "r", shape=(700, 24_000))
 X.sum()  # its pages are resident from here on
 signs, names = labels(X)
-options = {"operator": "streamed", "max_iter": 1, "regularization": 1e3}  # few products
+options = {"operator": "streamed", **few}
 measure("file, KernelRidge", KernelRidge("rbf", **options), X, X[:, 0].copy(), 100)
 measure("file, KernelRidge, linear", KernelRidge("linear", operator="linear", **once), X, X[:, 0].copy(), 100)
 measure("file, KernelLogisticRegression", KernelLogisticRegression("rbf", **options), X, names, 100)
