@@ -298,3 +298,12 @@ def test_errors_name_the_argument():
         radial_product(X, Z, B, 1.0, profile="cosine")
     with pytest.raises(ValueError, match="out has shape"):
         radial_product(X, Z, B, 1.0, out=np.empty((5, 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_length_scales_beyond_all_distances(dtype):
+    """All ones and the identity; no square of the length scale overflows or vanishes on the way."""
+    X, _, B = make(20, 20, 3, 2, dtype)
+    ones = np.broadcast_to(B.sum(axis=0), B.shape)
+    np.testing.assert_allclose(radial_product(X, X, B, 1e300), ones, atol=1e-4)
+    np.testing.assert_array_equal(radial_product(X, X, B, 1e-300), B)
