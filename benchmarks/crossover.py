@@ -21,7 +21,7 @@ from gramian.kernels import RBF
 from gramian.labels import Identity, Scalar
 from gramian.losses import Softmax, Squared
 from gramian.operators import Dense, Intercept, LabelMixed
-from gramian.operators.distances import SquaredDistances
+from gramian.operators.inputs.distances import SquaredDistances
 from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
 from gramian.solvers import Problem, exact, newton
 

@@ -34,7 +34,7 @@ from timing import median_seconds, once, verdict
 
 from gramian import HierarchicalSVC
 from gramian.labels import Taxonomy, orthogonality_weights
-from gramian.labels.tree_margins import Flat, Orthogonal, TreeMargins
+from gramian.labels.margins.tree_margins import Flat, Orthogonal, TreeMargins
 from gramian.solvers import (
     ContrastProblem,
     ContrastSplit,

@@ -33,7 +33,7 @@ from gramian.metrics import parent_accuracy, taxo_loss
 
 WORDS = 40_000
 newton = importlib.import_module(
-    "gramian.solvers.newton"
+    "gramian.solvers.rkhs.newton"
 )  # the module; the package has the function
 
 

@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/streamed.py``; no data are needed. Each line compares, in one run,
 
-* ours: `gramian.operators.radial_product.radial_product`, for a rectangular matrix ("rect") and for the symmetric
+* ours: `gramian.operators.compiled.radial.radial_product`, for a rectangular matrix ("rect") and for the symmetric
   matrix of a training set ("sym", which needs only half of the kernel values);
 * NumPy: the obvious code, ``‖x‖² + ‖z‖² − 2xz``, ``np.exp``, ``@`` in chunks of 500 rows;
 * tuned: the same with in-place operations and the best of three chunk sizes;
@@ -29,8 +29,8 @@ from functools import cache
 import numpy as np
 from numba import get_num_threads, njit, prange
 
-from gramian.operators.radial_loops import apply_profile
-from gramian.operators.radial_product import _choose_route, radial_product
+from gramian.operators.compiled.radial import _choose_route, radial_product
+from gramian.operators.compiled.radial_loops import apply_profile
 
 CASES = [  # n, d, dtype, k
     (20000, 10, np.float32, 1),

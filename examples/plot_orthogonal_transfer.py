@@ -113,7 +113,7 @@ for values, name in ((errors, "wrong leaves"), (losses, "tree loss")):
 # sooner. The minimum lies in the shaded band.
 
 from gramian.labels import orthogonality_weights
-from gramian.labels.tree_margins import Orthogonal
+from gramian.labels.margins.tree_margins import Orthogonal
 from gramian.plot import ConvergenceDisplay
 from gramian.solvers import ContrastProblem, ContrastSplit, contrast_ascent, dual_averaging
 

@@ -1,6 +1,6 @@
 """Slow and obvious answers to contrast problems: loops over the formulas of Zhou, Xiao & Wu (2011), and CVXPY.
 
-Nothing here uses `gramian.labels.contrasts` or its penalties; trees are given by the parent of each node.
+Nothing here uses `gramian.labels.margins.contrasts` or its penalties; trees are given by the parent of each node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import cvxpy
 import numpy as np
 
 from gramian.labels import Taxonomy, largest_alpha, orthogonality_weights
-from gramian.labels.tree_margins import Flat, Independent, Orthogonal, PathSum, Similarity
+from gramian.labels.margins.tree_margins import Flat, Independent, Orthogonal, PathSum, Similarity
 from gramian.solvers import ContrastProblem
 
 PARENTS = {

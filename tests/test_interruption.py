@@ -20,7 +20,7 @@ SCRIPT = """
 import json, sys, threading
 import numpy as np
 from gramian import KernelLogisticRegression, KernelRidge, M3LClassifier
-from gramian._threads import _GATE
+from gramian._core.threads import _GATE
 from gramian.kernels import RBF, Matern, RationalQuadratic
 from gramian.operators import Dense, LowRank, Streamed, TreeCode
 

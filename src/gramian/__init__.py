@@ -1,19 +1,19 @@
 """Kernel learning when the outputs have structure, in the manner of scikit-learn."""
 
-from gramian.attributes import AttributeClassifier
-from gramian.classification import KernelLogisticRegression, KernelSVC
-from gramian.hierarchical import HierarchicalSVC
-from gramian.multilabel import M3LClassifier
-from gramian.pairs import Pairs
-from gramian.pairwise import (
+from gramian.estimators.classification import KernelLogisticRegression, KernelSVC
+from gramian.estimators.margin.multilabel import M3LClassifier
+from gramian.estimators.pairs.pairwise import (
     PairwiseLogisticRegression,
     PairwiseRanker,
     PairwiseRidge,
     PairwiseSVC,
 )
-from gramian.regression import KernelRidge
+from gramian.estimators.regression import KernelRidge
+from gramian.estimators.tree.hierarchical import HierarchicalSVC
+from gramian.estimators.zero_shot.attributes import AttributeClassifier
+from gramian.estimators.zero_shot.zero_shot import ZeroShotClassifier
+from gramian.pairs import Pairs
 from gramian.selection.pair_folds import PairKFold
-from gramian.zero_shot import ZeroShotClassifier
 
 __version__ = "0.1.0"
 

@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise
 from sklearn.model_selection import ParameterGrid
 
 import gramian.kernels
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.kernels import (
     RBF,
     Constant,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.labels import DenseStructure, Diagonal, Identity, Scalar
 from gramian.testing import check_structure
 

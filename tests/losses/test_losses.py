@@ -5,7 +5,7 @@ import pytest
 from oracles import example_loss, total_loss
 from sklearn.metrics import log_loss
 
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.losses import Logistic, Softmax, Squared, SquaredHinge, log_sum_exp, sigmoid, softmax
 from gramian.testing import check_loss
 

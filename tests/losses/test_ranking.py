@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.kernels import RBF
 from gramian.losses import SquaredRanking
 from gramian.operators import Dense

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import sklearn
 from oracles import KERNELS, block_diagonal, gram, kernel_id, kronecker, precomputed_case
 
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.kernels import RBF, Constant, Linear, Matern, Polynomial, Precomputed, White
 from gramian.labels import DenseStructure, Diagonal, Identity, Scalar
 from gramian.operators import (

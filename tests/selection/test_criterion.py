@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from oracles import KERNELS, kernel_id, total_loss
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
-from gramian._arrays import to_numpy
-from gramian._prior import assemble_prior
+from gramian._core.arrays import to_numpy
 from gramian.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, White
 from gramian.labels import (
     DenseStructure,
@@ -28,8 +27,9 @@ from gramian.operators import (
     Streamed,
     tiles,
 )
-from gramian.operators.distances import SquaredDistances
+from gramian.operators.inputs.distances import SquaredDistances
 from gramian.selection import CrossValidationCriterion, fold_masks
+from gramian.selection.prior import assemble_prior
 from gramian.solvers import Problem, newton
 from gramian.testing import CountingOperator
 

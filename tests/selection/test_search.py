@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from gramian import KernelLogisticRegression, KernelRidge
-from gramian._prior import assemble_prior
 from gramian.kernels import RBF, Constant, Linear, Matern, White
 from gramian.losses import Softmax, Squared
 from gramian.selection import (
@@ -19,6 +18,7 @@ from gramian.selection import (
     OptimizationPath,
     fold_masks,
 )
+from gramian.selection.prior import assemble_prior
 from gramian.solvers import Problem
 
 pytestmark = pytest.mark.usefixtures("one_thread")

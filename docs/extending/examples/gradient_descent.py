@@ -1,8 +1,8 @@
 """A solver of your own: steepest descent in the RKHS."""
 
-from gramian._arrays import namespace
-from gramian._fused import inner
-from gramian.solvers.line_search import minimise_along
+from gramian._core.arrays import namespace
+from gramian._core.fused import inner
+from gramian.solvers.rkhs.line_search import minimise_along
 from gramian.solvers.solution import Recorder
 
 PATIENCE = 500  # iterations without a smaller gap, after which rounding errors are to blame

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gramian._arrays import Array, namespace, total
+from gramian._core.arrays import Array, namespace, total
 from gramian.losses import DiagonalCurvature, Loss
 from gramian.losses.base import weighted
 

@@ -38,7 +38,7 @@ METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
 OTHER_TYPES = {
-    "gramian._prior.Prior",
+    "gramian.selection.prior.Prior",
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
@@ -153,7 +153,7 @@ def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
     import gramian
     from gramian import kernels, labels, operators, selection, solvers
-    from gramian.kernels import pairwise
+    from gramian.kernels.pairwise import pairwise
 
     return OTHER_TYPES | {
         f"{entry.__module__}.{entry.__qualname__}"

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from gramian._validation import check_flag, check_number
+from gramian._core.validation import check_flag, check_number
 from gramian.pairs import Pairs
 
 _PRODUCTS = 3

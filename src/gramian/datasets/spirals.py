@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gramian._validation import check_number
+from gramian._core.validation import check_number
 
 
 def make_spirals(

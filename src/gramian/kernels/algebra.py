@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array
+from gramian._core.arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import check_positive, checked_theta, shown
 from gramian.kernels.simple import Constant, White

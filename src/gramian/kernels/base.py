@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian._arrays import Array, namespace
+from gramian._core.arrays import Array, namespace
 from gramian.kernels.parameters import (
     check_bounds,
     check_positive,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import BLOCK_BYTES, Array, float_sum, is_numpy, namespace, row_blocks
+from gramian._core.arrays import BLOCK_BYTES, Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
 

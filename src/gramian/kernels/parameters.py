@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import BLOCK_BYTES, Array, is_numpy, namespace, row_blocks
+from gramian._core.arrays import BLOCK_BYTES, Array, is_numpy, namespace, row_blocks
 
 DEFAULT_BOUNDS = (1e-5, 1e5)
 

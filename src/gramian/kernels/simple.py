@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from gramian._arrays import Array, device_of, float_sum, namespace
+from gramian._core.arrays import Array, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, check_size
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
+from gramian._core.arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
 from gramian.kernels.parameters import (

@@ -1,12 +1,6 @@
 """What is known about the outputs before any data: label Gram matrices."""
 
-from gramian.labels.contrasts import (
-    Contrasts,
-    family_contrasts,
-    leaf_contrasts,
-    sibling_contrasts,
-)
-from gramian.labels.correlation import (
+from gramian.labels.correlation.sources import (
     check_correlation,
     class_correlation,
     empirical_correlation,
@@ -16,8 +10,13 @@ from gramian.labels.correlation import (
     shrunk,
     taxonomy_correlation,
 )
-from gramian.labels.decision import climb_until_sure, cost_matrix, minimum_risk
-from gramian.labels.orthogonality import (
+from gramian.labels.margins.contrasts import (
+    Contrasts,
+    family_contrasts,
+    leaf_contrasts,
+    sibling_contrasts,
+)
+from gramian.labels.margins.orthogonality import (
     OrthogonalPenalty,
     QuadraticPenalty,
     comparison_matrix,
@@ -26,8 +25,9 @@ from gramian.labels.orthogonality import (
     smallest_eigenvalue,
 )
 from gramian.labels.structure import DenseStructure, Diagonal, Identity, LabelStructure, Scalar
-from gramian.labels.taxonomy import Taxonomy, as_taxonomy
-from gramian.labels.tree import TreeStructure
+from gramian.labels.taxonomy.decision import climb_until_sure, cost_matrix, minimum_risk
+from gramian.labels.taxonomy.structure import TreeStructure
+from gramian.labels.taxonomy.taxonomy import Taxonomy, as_taxonomy
 
 __all__ = [
     "Contrasts",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, as_vector, asarray_like, float_sum, namespace
+from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
 
 
 class LabelStructure(ABC):

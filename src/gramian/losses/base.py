@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from gramian._arrays import Array, column
-from gramian._fused import centred
+from gramian._core.arrays import Array, column
+from gramian._core.fused import centred
 
 
 class Curvature(ABC):

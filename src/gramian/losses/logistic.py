@@ -5,7 +5,7 @@ For y = 0 and 1 this is ``log(1 + exp(∓u))``. Curvature ``p (1 − p)`` with `
 
 from __future__ import annotations
 
-from gramian._arrays import Array, namespace, total
+from gramian._core.arrays import Array, namespace, total
 from gramian.losses.base import DiagonalCurvature, Loss, weighted
 
 

@@ -8,7 +8,7 @@ first bracket alone is the curvature of the convex function above it that expect
 
 from __future__ import annotations
 
-from gramian._arrays import Array, namespace, total
+from gramian._core.arrays import Array, namespace, total
 from gramian.losses.base import Curvature, Loss, SoftmaxCurvature, weighted
 from gramian.losses.softmax import log_sum_exp, softmax
 

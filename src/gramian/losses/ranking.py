@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._arrays import Array, asarray_like, column, device_of, in_float64, namespace, to_numpy
+from gramian._core.arrays import (
+    Array,
+    asarray_like,
+    column,
+    device_of,
+    in_float64,
+    namespace,
+    to_numpy,
+)
 from gramian.losses.base import Curvature, Loss
 
 

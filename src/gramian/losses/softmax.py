@@ -6,7 +6,7 @@ targets. Gradient ``π − y``, curvature ``diag π − π πᵀ``.
 
 from __future__ import annotations
 
-from gramian._arrays import Array, namespace, total
+from gramian._core.arrays import Array, namespace, total
 from gramian.losses.base import Loss, SoftmaxCurvature, weighted
 
 

@@ -6,7 +6,7 @@ outside.
 
 from __future__ import annotations
 
-from gramian._arrays import Array, namespace, total
+from gramian._core.arrays import Array, namespace, total
 from gramian.losses.base import DiagonalCurvature, Loss, weighted
 
 

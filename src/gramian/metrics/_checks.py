@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import to_numpy
-from gramian._validation import check_sample_weight
+from gramian._core.arrays import to_numpy
+from gramian._core.validation import check_sample_weight
 from gramian.labels import Taxonomy
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._validation import check_number
+from gramian._core.validation import check_number
 from gramian.metrics._checks import (
     check_columns,
     check_labels,

@@ -34,7 +34,7 @@ import numpy as np
 from numba import njit, prange
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from gramian._threads import exclusive
+from gramian._core.threads import exclusive
 from gramian.metrics._checks import as_numpy, check_labels, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting

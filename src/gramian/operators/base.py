@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, namespace
+from gramian._core.arrays import Array, namespace
 
 # What reading a stored number costs, in flops: products with few columns wait for memory.
 READING = 20

@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import scipy.sparse as sp
-import sklearn
 
-from gramian._arrays import Array, is_numpy, itemsize
+from gramian._core.arrays import Array, is_numpy, itemsize
+from gramian._core.memory import working_memory
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel
 from gramian.operators.base import READING, InputOperator
-from gramian.operators.dense import Dense
-from gramian.operators.distances import SquaredDistances
-from gramian.operators.linear import LinearFeatures, linear_variance
-from gramian.operators.low_rank import LowRank
-from gramian.operators.operator_record import OperatorRecord, readable_bytes
-from gramian.operators.pair_gram import PairGram
-from gramian.operators.streamed import Streamed, has_radial_term
-from gramian.operators.tree_code import TreeCode
+from gramian.operators.inputs.dense import Dense
+from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.linear import LinearFeatures, linear_variance
+from gramian.operators.inputs.low_rank import LowRank
+from gramian.operators.inputs.streamed import Streamed, has_radial_term
+from gramian.operators.pairs.gram import PairGram
+from gramian.operators.record import OperatorRecord, readable_bytes
+from gramian.operators.tree_code.tree_code import TreeCode
 
 logger = logging.getLogger("gramian")
 
@@ -170,7 +170,7 @@ def default_rank(n: int) -> int:
     >>> default_rank(400), default_rank(20_000), default_rank(1_000_000)
     (400, 1000, 67)
     """
-    budget = float(sklearn.get_config()["working_memory"]) * 2**20 / 2
+    budget = working_memory() / 2
     return max(1, min(n, DEFAULT_RANK, int(budget // (8 * n))))
 
 
@@ -195,12 +195,12 @@ class _Wanted:
 
     @property
     def fits(self) -> bool:
-        return self.matrix_bytes <= float(sklearn.get_config()["working_memory"]) * 2**20
+        return self.matrix_bytes <= working_memory()
 
     @property
     def size(self) -> str:
         times = "" if self.copies == 1 else f"{self.copies} times "
-        budget = float(sklearn.get_config()["working_memory"])
+        budget = working_memory() / 2**20
         taken = f"{times}{self.n} x {self.n} values take {readable_bytes(self.matrix_bytes)}"
         return f"{taken}, {'within' if self.fits else 'more than'} working_memory = {budget:g} MiB"
 

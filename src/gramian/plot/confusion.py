@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._validation import check_choice
+from gramian._core.validation import check_choice
 from gramian.labels import Taxonomy, as_taxonomy
 from gramian.metrics._checks import check_nodes, check_weights
 from gramian.plot._axes import axes_or_new, size_in_points

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._validation import check_choice
+from gramian._core.validation import check_choice
 from gramian.plot._axes import axes_or_new, curve_styles
 from gramian.solvers import Solution
 

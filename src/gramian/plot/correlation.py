@@ -9,7 +9,7 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from gramian.labels.correlation_inputs import symmetric_array
+from gramian.labels.correlation.inputs import symmetric_array
 from gramian.plot._axes import axes_or_new
 
 _NAMED_LABELS = 30  # above, names are too many to be read

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.labels import Taxonomy, as_taxonomy
-from gramian.operators.linear import linear_variance
+from gramian.operators.inputs.linear import linear_variance
 from gramian.plot._axes import axes_or_new, size_in_points
 from gramian.plot._tree import short_names, spans
 

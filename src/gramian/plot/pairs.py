@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._validation import check_flag
+from gramian._core.validation import check_flag
 from gramian.pairs import Pairs
 from gramian.plot._axes import axes_beside, axes_or_new, size_in_points
 from gramian.plot._pair_matrix import arranged, check_responses, coarse, matrix_of

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import Array, asarray_like, column, float_sum, namespace
-from gramian._fused import inner
+from gramian._core.arrays import Array, asarray_like, column, float_sum, namespace
+from gramian._core.fused import inner
 from gramian.solvers import Problem, newton
-from gramian.solvers.newton_system import solve_newton_system
+from gramian.solvers.rkhs.newton_system import solve_newton_system
 from gramian.solvers.solution import Recorder
 
 MAX_ADJOINT = 500  # CG steps for the adjoint

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from gramian._arrays import Array, asarray_like, namespace
+from gramian._core.arrays import Array, asarray_like, namespace
 from gramian.solvers import Problem, Solution, newton
 
 

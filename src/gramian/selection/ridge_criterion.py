@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
-from gramian._arrays import Array, is_numpy
+from gramian._core.arrays import Array, is_numpy
 from gramian.operators import Dense, LabelMixed
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian._arrays import Array, to_numpy
-from gramian._fused import inner
-from gramian.solvers.problem import Problem
+from gramian._core.arrays import Array, to_numpy
+from gramian._core.caller import level_of_caller
+from gramian._core.fused import inner
+from gramian.solvers.rkhs.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,14 +252,3 @@ _REASONS = {
 def squeezed(A: Array) -> Array:
     """Drop a trailing axis of length one."""
     return A[..., 0] if A.shape[-1] == 1 else A
-
-
-def level_of_caller() -> int:
-    """Stack level of the line outside gramian and scikit-learn that asked for the solution."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in (
-        "gramian",
-        "sklearn",
-    ):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._arrays import to_numpy
+from gramian._core.arrays import to_numpy
 from gramian.operators import Operator
 from gramian.testing._clauses import assert_close, numerical_gradient, read_only, run_clauses
 

@@ -77,7 +77,7 @@ def check_solver(
     Examples
     --------
     >>> from gramian.losses import Squared
-    >>> from gramian.solvers import newton
+    >>> from gramian.solvers.rkhs import newton
     >>> from gramian.testing import check_solver
     >>> check_solver(newton, losses=[Squared()])
     """

@@ -1,0 +1,1 @@
+"""What every room stands on: arrays of any library, threads, checks of arguments, memory, warnings."""

@@ -1,0 +1,1 @@
+"""What users fit: estimators in the manner of scikit-learn."""

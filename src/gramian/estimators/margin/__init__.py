@@ -1,0 +1,1 @@
+"""Max-margin classification of many labels."""

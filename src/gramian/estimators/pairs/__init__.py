@@ -1,0 +1,1 @@
+"""Estimators for pairs of objects."""

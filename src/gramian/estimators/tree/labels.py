@@ -1,0 +1,102 @@
+"""Labels that are nodes of a tree: reading them, their weights, their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from gramian._core.validation import check_sample_weight
+from gramian.labels import Taxonomy, as_taxonomy
+
+__all__ = ["label_weights", "node_names", "read_labels"]
+
+
+def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
+    """Return the taxonomy, the classes, and the node of each example.
+
+    Parameters
+    ----------
+    hierarchy : what `gramian.labels.as_taxonomy` takes, or None
+        None has all labels below one root.
+    y : ndarray of shape (n,)
+        Names of nodes, not the root.
+
+    Returns
+    -------
+    taxonomy : Taxonomy
+    classes : ndarray of shape (n_classes,)
+        Names of the leaves, sorted.
+    nodes : int ndarray of shape (n,)
+    """
+    if hierarchy is None:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {classes.item()!r}."
+            )
+        return _flat_tree(classes), classes, codes.reshape(-1) + 1
+    taxonomy = as_taxonomy(hierarchy)
+    leaf_names = taxonomy.leaf_names
+    if leaf_names.dtype == object:
+        raise ValueError(
+            "hierarchy must name its leaves by strings or by integers, not both; "
+            f"got {leaf_names.tolist()[:5]!r}."
+        )
+    if leaf_names.size < 2:
+        raise ValueError(
+            f"hierarchy must have at least two leaves, the classes; got one class: {leaf_names.item()!r}."
+        )
+    return taxonomy, np.sort(leaf_names), _nodes_of(taxonomy, y)
+
+
+def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
+    """Return the weight of each example by its label, from a dict by name or "balanced"."""
+    labels, codes = np.unique(nodes, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return compute_class_weight("balanced", classes=labels, y=nodes)[codes]
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}."
+        )
+    of_nodes = np.ones(taxonomy.n_nodes)
+    try:
+        listed = taxonomy.index(list(class_weight))
+    except ValueError as error:
+        raise ValueError(f"class_weight must name labels. {error}") from None
+    given = [*class_weight.values(), 1.0]  # one that is not listed: those that are may all be zero
+    checked = check_sample_weight(given, np.empty(len(given)), name="class_weight")
+    of_nodes[listed] = np.asarray(checked)[:-1]
+    return of_nodes[nodes]
+
+
+def node_names(taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
+    """Return names of nodes; not as objects if a root of another type is the only reason for that."""
+    names = taxonomy.names[nodes]
+    kinds = {type(name) for name in names.tolist()}
+    return np.array(names.tolist()) if len(kinds) == 1 else names
+
+
+def _flat_tree(classes: np.ndarray) -> Taxonomy:
+    """All classes below one root, whose name is none of them."""
+    names, root = classes.tolist(), "root"
+    while root in names:
+        root = f"({root})"
+    return Taxonomy([root, *names], np.array([-1, *[0] * len(names)]))
+
+
+def _nodes_of(taxonomy: Taxonomy, y: np.ndarray) -> np.ndarray:
+    """The node of each label."""
+    try:
+        nodes = taxonomy.index(y)
+    except ValueError as error:
+        raise ValueError(f"y must hold names of nodes of the hierarchy. {error}") from None
+    if not nodes.all():
+        raise ValueError(
+            f"y must not hold the root of the hierarchy, {taxonomy.names[0]!r}: every class is below it, so that it "
+            f"says nothing. Leave out the {np.sum(nodes == 0)} examples that have this label."
+        )
+    return nodes

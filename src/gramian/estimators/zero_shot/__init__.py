@@ -1,0 +1,1 @@
+"""Classes that are described rather than seen."""

@@ -1,0 +1,1 @@
+"""Which outputs must beat which, and the penalties on their normals."""

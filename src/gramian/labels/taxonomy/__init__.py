@@ -1,0 +1,1 @@
+"""Trees of classes: the taxonomy, how it is read, and what it means for outputs and decisions."""

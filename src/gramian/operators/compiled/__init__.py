@@ -1,0 +1,1 @@
+"""Compiled products that operators are made from."""

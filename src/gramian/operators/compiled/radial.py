@@ -1,0 +1,363 @@
+"""Products with a radial kernel matrix that is never stored.
+
+Formula
+    ``out_i = Σ_j φ(‖(x_i − z_j)/ℓ‖) B_j`` for φ(r) = exp(−r²/2) and the Matérn profiles
+    φ(r) = (1 + c₁a + c₂a²) exp(−a), a = √(2ν) r, with (c₁, c₂) = (0, 0), (1, 0), (1, 1/3) for
+    ν = 1/2, 3/2, 5/2.
+
+Method
+    The matrix is walked in blocks, and each block is used up while it is in cache. If Z *is* X,
+    only the blocks on and above the diagonal are evaluated; each serves its rows and its columns.
+    There are three routes (`_choose_route`):
+
+    * ``"fused"``: few features, few right-hand sides. Squared distances, φ and the inner products with
+      B in one go in the first-level cache, parallel over rows (`radial_loops`).
+    * ``"tile"``: few features, many right-hand sides. The block is written out, BLAS multiplies.
+    * ``"gemm"``: many features. ‖x‖² + ‖z‖² − 2⟨x, z⟩ of centred data, the last term by BLAS.
+
+Cost
+    n·m·d multiply-adds for the distances, n·m evaluations of φ (half of both if Z is X) and n·m·k
+    multiply-adds. Memory: less than 64 MiB on top of inputs and output. A block of X in units of ℓ, a tile, partial
+    sums and, in float32, an accumulator in float64 come first; a panel of Z in units of ℓ takes what they leave, 32 MiB
+    at most. X and Z may be memory-mapped files: all of them is read once for each panel, and never copied.
+
+Floor
+    flops / GEMM rate + exps / exp rate; `benchmarks/streamed.py` measures both and the distance to them.
+
+Differs from the textbook in
+    summing (x − z)² wherever d is small, instead of expanding the square: it costs 8 % more at d = 10 and has
+    no cancellation, so that neither shifted data nor a small ℓ cost digits. Where the square is expanded, blocks with
+    norms so large that it would cost digits are computed by differences, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian._core.threads import exclusive, single_threaded_blas
+from gramian.operators.compiled.radial_loops import (
+    CHUNK,
+    GROUP,
+    PANEL,
+    add_up,
+    fused_block,
+    tile_block,
+)
+
+__all__ = ["radial_product"]
+
+_FUSED_BLOCK = (
+    2048  # rows; with _FUSED_WIDTH columns a block takes some 10 ms: long enough for threads to
+)
+_FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
+_TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
+_PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
+_SUMMED_BYTES = 10 * 2**20  # of that many rows and of their sums, thrice if blocks are mirrored
+_BUDGET = 60 * 2**20  # of all buffers; the rest of 64 MiB is for temporaries of a few rows
+_PANEL_BYTES = 32 * 2**20  # of the columns in units of ℓ; beyond, one panel of them after the other
+_PIECE = 2**14  # numbers in float64 at a time, in the cache, while they are brought into units of ℓ
+_SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
+_EXACT_BYTES = (
+    32 * 2**20
+)  # a larger accumulator of a symmetric product is the output, in the dtype of X
+# A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
+_FUSED_MIRROR, _TILE_MIRROR = 16, 256
+# Expanding the square loses about 4·eps·(‖x‖² + ‖z‖²) of a kernel value near 1: 3e−6 and 8e−13 at these limits.
+_NORM_LIMIT = {np.float32: 8.0, np.float64: 1e3}
+
+
+class _Profile(NamedTuple):
+    """φ in base 2: ``2^(−t)`` with ``t = gain r²``, or ``(1 + t (linear + t square)) 2^(−t)`` with
+    ``t = √(gain r²)`` if `rooted`."""
+
+    gain: float
+    rooted: bool
+    linear: float
+    square: float
+
+
+_LOG2_E, _LN_2 = math.log2(math.e), math.log(2.0)
+PROFILES = {
+    "rbf": _Profile(0.5 * _LOG2_E, False, 0.0, 0.0),
+    "matern12": _Profile(_LOG2_E**2, True, 0.0, 0.0),
+    "matern32": _Profile(3.0 * _LOG2_E**2, True, _LN_2, 0.0),
+    "matern52": _Profile(5.0 * _LOG2_E**2, True, _LN_2, _LN_2**2 / 3.0),
+}
+
+
+class Units(NamedTuple):
+    """Coordinates ``(x − centre) · factor`` in which φ has the compiled parameters `profile`."""
+
+    centre: np.ndarray | None
+    factor: np.ndarray | float
+    profile: tuple
+
+
+def radial_product(
+    X: np.ndarray,
+    Z: np.ndarray,
+    B: np.ndarray,
+    length_scale: float | np.ndarray,
+    *,
+    profile: str = "rbf",
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Multiply a radial kernel matrix with B without storing it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        float32 or float64, in any memory order, possibly read-only.
+    Z : ndarray of shape (m, d)
+        Pass X itself (the same object) for the symmetric matrix: that is nearly twice as fast.
+    B : ndarray of shape (m, k)
+    length_scale : float or ndarray of shape (d,)
+    profile : {"rbf", "matern12", "matern32", "matern52"}, default="rbf"
+    out : ndarray of shape (n, k), default=None
+        Where to write the result. Must not overlap the inputs.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        float32 if X, Z and B are, else float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [2.0]])
+    >>> radial_product(X, X, np.ones((2, 1)), 2.0).round(4)
+    array([[1.6065],
+           [1.6065]])
+    """
+    dtype = np.float32 if np.result_type(X, Z, B) == np.float32 else np.float64
+    _check_shapes(X, Z, B, length_scale, profile)
+    n, m, d, k = X.shape[0], Z.shape[0], X.shape[1], B.shape[1]
+    if out is None:
+        out = np.empty((n, k), dtype)
+    elif out.shape != (n, k):
+        raise ValueError(f"out has shape {out.shape}, the product has shape {(n, k)}.")
+    if 0 in (n, m, k):
+        out[...] = 0
+        return out
+    route = _choose_route(d, k, profile)
+    units = choose_units(Z, np.asarray(length_scale, np.float64), PROFILES[profile], route, dtype)
+    B = np.ascontiguousarray(B, dtype)
+    if route == "fused":
+        _fused_product(X, Z, B, units, out)
+    else:
+        _tiled_product(X, Z, B, units, out, by_gemm=route == "gemm")
+    return out
+
+
+def _choose_route(d: int, k: int, profile: str) -> str:
+    # Milliseconds of one AVX-512 core (Zen 4) for fused / tile / gemm, n = m = 4096, X not Z:
+    #          d, k:   10, 1        10, 30       10, 100         64, 1        128, 1       784, 1
+    # float32          9/ 12/ 16   23/ 30/ 34   58/ 57/ 59   36/ 42/ 36   64/ 89/ 64   532/621/353
+    # float64         20/ 30/ 31   48/ 60/ 59  123/112/111   69/ 98/ 68
+    # Where it is a tie, differences win, because they lose no digits. The Matérn profile of ν = 1/2 is not
+    # differentiable at 0: there the root makes 1e−3 of a cancellation error of 1e−6.
+    if d > 64 and profile != "matern12":
+        return "gemm"
+    return "fused" if k <= 64 else "tile"
+
+
+def _check_shapes(X, Z, B, length_scale, profile) -> None:
+    if X.ndim != 2 or Z.ndim != 2 or B.ndim != 2:
+        raise ValueError("X, Z and B must be two-dimensional.")
+    if Z.shape[1] != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must agree.")
+    if B.shape[0] != Z.shape[0]:
+        raise ValueError(f"B has {B.shape[0]} rows; the matrix has {Z.shape[0]} columns.")
+    if np.shape(length_scale) not in ((), (1,), (X.shape[1],)):
+        raise ValueError(
+            f"length_scale has shape {np.shape(length_scale)}; pass a number or one per feature, "
+            f"shape ({X.shape[1]},)."
+        )
+    if not np.all(np.asarray(length_scale) > 0):
+        raise ValueError("length_scale must be positive.")
+    if profile not in PROFILES:
+        raise ValueError(f"profile must be one of {sorted(PROFILES)}, not {profile!r}.")
+
+
+def choose_units(Z, length_scale, profile, route, dtype) -> Units:
+    """Scale by powers of two where that suffices: it is exact, and differences of raw data lose nothing.
+
+    Several length scales, or an expanded square, need data that are centred and truly in units of ℓ.
+    """
+    if length_scale.size == 1 and route != "gemm":
+        # Bounded, so that neither the data nor the remaining gain leave the range of float32.
+        exponent = min(60, max(-60, -round(math.log2(length_scale.item()))))
+        factor = 2.0**exponent
+        unit = length_scale.item() * factor
+        gain = profile.gain / unit / unit  # the square of an absurd unit overflows, or vanishes
+        centre = None
+    else:
+        centre = Z.mean(axis=0, dtype=np.float64)
+        factor = 1.0 / length_scale
+        gain = profile.gain
+    gain = min(gain, float(np.finfo(dtype).max))
+    compiled = (dtype(gain), profile.rooted, dtype(profile.linear), dtype(profile.square))
+    return Units(centre, factor, compiled)
+
+
+def _even(d: int) -> int:
+    return max(2, d + d % 2)
+
+
+def prepare(A, rows, units, dtype) -> np.ndarray:
+    """Rows of A in the given units, with zeros up to whole groups of rows and an even d."""
+    block = A[rows]
+    count, d = block.shape
+    prepared = np.zeros((-(-count // GROUP) * GROUP, _even(d)), dtype)
+    inner = prepared[:count, :d]
+    if units.centre is None:
+        np.multiply(block, dtype(units.factor), out=inner)
+    else:
+        # In float64, so that each coordinate is rounded once only.
+        for piece in _cut(count, max(1, _PIECE // d)):
+            exact = block[piece] - units.centre
+            exact *= units.factor
+            inner[piece] = exact
+    return prepared
+
+
+def _size(d: int, dtype: type, limit: int) -> int:
+    """How many rows to prepare at a time, in whole parallel tasks."""
+    affordable = _PREPARED_BYTES // (_even(d) * dtype(0).itemsize)
+    return max(CHUNK, min(limit, affordable) // CHUNK * CHUNK)
+
+
+def _cut(count: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def _panels(m: int, d: int, k: int, dtype: type, size: int, left: int) -> list[slice]:
+    """Columns to keep in units of ℓ at a time, in blocks of `size`, so that no diagonal block is cut in two.
+
+    With their right-hand sides, which a route may want in another order, they fit what is `left` of the budget.
+    """
+    itemsize = dtype(0).itemsize
+    affordable = min(_PANEL_BYTES // (_even(d) * itemsize), left // ((_even(d) + k) * itemsize))
+    return _cut(m, max(1, affordable // size) * size)
+
+
+def _ranges(
+    rows: slice, panel: slice, width: int, mirrored: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """Columns (first, last, also transposed?) of the blocks of these rows; from the diagonal on if `mirrored`."""
+    if mirrored and panel.start <= rows.start < panel.stop:
+        for first in range(rows.start, rows.stop, width):
+            yield first, min(first + width, rows.stop), False
+    start = max(rows.stop, panel.start) if mirrored else panel.start
+    for first in range(start, panel.stop, width):
+        yield first, min(first + width, panel.stop), mirrored
+
+
+def _walk(X, B, units, size, width, mirrored, scratch, prepared, multiply, out) -> None:
+    """Visit the blocks of the matrix, or those of its upper half if `mirrored`, by panels of columns.
+
+    ``multiply(x, columns, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows
+    and, unless `totals_J` is None, that of its transpose to the totals of its columns; ``columns = prepared(panel)``.
+    `scratch` is the number of bytes that `multiply` keeps or makes.
+    """
+    (n, d), k, dtype = X.shape, B.shape[1], B.dtype.type
+    row = _even(d) * B.itemsize
+    left = _BUDGET - scratch - size * (row + k * B.itemsize + 8 * k)
+    out[...] = 0
+    totals = out
+    if mirrored:
+        # in float64 if that leaves room for a panel of one block
+        exact = out.size * 8 <= min(_EXACT_BYTES, left - size * (row + k * B.itemsize))
+        wanted = np.dtype(np.float64 if exact else dtype)
+        if out.dtype != wanted or not out.flags.c_contiguous:
+            totals = np.zeros(out.shape, wanted)
+            left -= totals.nbytes
+    for panel in _panels(B.shape[0], d, k, dtype, size, left):
+        columns = prepared(panel)
+        for I in _cut(panel.stop if mirrored else n, size):
+            x = prepare(X, I, units, dtype)
+            count = I.stop - I.start
+            # rows that were added to fill a group have no place in the totals
+            apart = not mirrored or len(x) > count
+            totals_I = np.zeros((len(x), k)) if apart else totals[I]
+            B_I = np.zeros((len(x) if mirrored else 0, k), dtype)
+            if mirrored:
+                B_I[:count] = B[I]
+            for first, last, twice in _ranges(I, panel, width, mirrored):
+                totals_J = totals[first:last] if twice else None
+                multiply(x, columns, first, last, totals_I, B_I, totals_J)
+            if apart:
+                totals[I] += totals_I[:count]
+            del x, B_I, totals_I  # before the next ones are made
+        del columns
+    if totals is not out:
+        out[...] = totals
+
+
+def _fused_product(X, Z, B, units, out) -> None:
+    """Route "fused": distances, φ and inner products in one compiled call per block."""
+    k, dtype = B.shape[1], B.dtype.type
+    mirrored = Z is X and k <= _FUSED_MIRROR
+    sums = np.empty(_SUMS_BYTES // B.itemsize if mirrored else 0, dtype)
+    size = _size(X.shape[1], dtype, _FUSED_BLOCK)
+    width = min(_FUSED_WIDTH, sums.size // (size // CHUNK * k) or _FUSED_WIDTH)
+
+    def prepared(panel):
+        z = np.empty((_even(Z.shape[1]), panel.stop - panel.start), dtype)
+        for J in _cut(z.shape[1], size):
+            rows = slice(panel.start + J.start, panel.start + J.stop)
+            z[:, J] = prepare(Z, rows, units, dtype)[: J.stop - J.start].T
+        return panel.start, z, np.ascontiguousarray(B[panel].T)
+
+    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
+        start, z, y = columns
+        shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, last - first)
+        partial = sums[: math.prod(shape)].reshape(shape)
+        with exclusive():
+            fused_block(x, z, y, first - start, last - start, units.profile, totals_I, B_I, partial)
+            if totals_J is not None:
+                add_up(partial, totals_J)
+
+    _walk(X, B, units, size, width, mirrored, sums.nbytes, prepared, multiply, out)
+
+
+def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
+    """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
+    k, dtype = B.shape[1], B.dtype.type
+    mirrored = Z is X and k <= _TILE_MIRROR
+    summed = _SUMMED_BYTES // (_even(Z.shape[1]) * B.itemsize + (24 if mirrored else 8) * k)
+    width = _size(Z.shape[1], dtype, min(_TILE_WIDTH, summed))
+    buffer = np.empty(2 * width**2, dtype)
+    sums = np.empty(-(-2 * width // PANEL) * width * k if mirrored else 0, dtype)
+    limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
+
+    def prepared(panel):
+        columns = {}
+        for first in range(panel.start, panel.stop, width):
+            rows = slice(first, min(first + width, panel.stop))
+            z = np.ascontiguousarray(prepare(Z, rows, units, dtype)[: rows.stop - first].T)
+            columns[first] = (z, np.einsum("ij,ij->j", z, z))
+        return columns
+
+    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
+        z, zz = columns[first]
+        xx = np.einsum("ij,ij->i", x, x)
+        shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), last - first, k)
+        partial = sums[: math.prod(shape)].reshape(shape)
+        tile = buffer[: len(x) * (last - first)].reshape(len(x), last - first)
+        expand = bool(xx.max() + zz.max() <= limit)
+        y = B[first:last]
+        with exclusive(), single_threaded_blas():
+            tile_block(x, xx, z, zz, expand, y, units.profile, tile, totals_I, B_I, partial)
+        if totals_J is not None:
+            totals_J += partial.sum(axis=0, dtype=np.float64)
+
+    # products of a tile before they are added to totals, at worst for all its rows at once; sums over its tasks
+    products = 2 * width * k * B.itemsize + (8 * width * k if mirrored else 0)
+    scratch = buffer.nbytes + sums.nbytes + products
+    # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
+    _walk(X, B, units, 2 * width, width, mirrored, scratch, prepared, multiply, out)

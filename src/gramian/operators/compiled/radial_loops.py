@@ -1,0 +1,309 @@
+"""The compiled loops of `radial_product`: distances, exp and inner products on blocks that fit the cache.
+
+Objective
+    For rows x_i and columns z_j of one block: φ(‖x_i − z_j‖²) as a tile, or at once its
+    products with right-hand sides, for the profiles of `radial_product`.
+
+Method
+    exp is our own: the exponent is in base 2, its whole part goes straight into the exponent bits
+    of the result, a minimax polynomial does the rest. It vectorises, which the exp of the C library does not
+    where Intel's SVML is missing. exp(0) is exactly 1 and underflow exactly 0.
+
+Cost and floor
+    Per pair in float32: 2d flops in d instructions of each kind (subtract, multiply-add), 14 instructions of exp, k
+    multiply-adds (2k mirrored). Everything is in the first-level cache, nothing is stored.
+
+Differs from the textbook in
+    summing (x − z)² instead of expanding the square: no cancellation.
+
+Compiled lazily, because an eager signature would refuse read-only arrays. Parallel functions are to be called
+under `gramian._core.threads.exclusive`.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic, overload
+
+__all__ = [
+    "CHUNK",
+    "FLAGS",
+    "GROUP",
+    "PANEL",
+    "STRIP",
+    "add_row_sums",
+    "add_up",
+    "apply_profile",
+    "distances",
+    "exp2",
+    "fused_block",
+    "tile_block",
+]
+
+FLAGS = {
+    "contract",
+    "reassoc",
+    "nsz",
+}  # neither nnan nor ninf: distances may overflow, NaN must show
+GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
+CHUNK = 32  # rows per parallel task
+PANEL = 256  # rows per parallel task that goes through a tile: BLAS needs that many
+STRIP = 512  # columns per strip: four rows of it are 8 KiB (float32) in a 32 KiB cache
+
+# Minimax polynomials of 2^f on (−1, 0] in relative error, constrained to be exactly 1 at f = 0.
+# Errors 2.0e−9 and 2.2e−16, below the rounding of the arithmetic.
+_SINGLE = (
+    np.float32(0.6931470643281188),
+    np.float32(0.24022436783168868),
+    np.float32(0.05549075713176534),
+    np.float32(0.009579179786490718),
+    np.float32(0.001274748402227831),
+    np.float32(0.00010902326575893976),
+)
+_DOUBLE = (
+    0.6931471805599128,
+    0.24022650695758693,
+    0.05550410864024838,
+    0.009618128908764059,
+    0.0013333548843675596,
+    0.0001540325966118846,
+    1.5247664356577914e-05,
+    1.3154154932880064e-06,
+    9.711490782512494e-08,
+    4.985337029895823e-09,
+)
+
+
+@intrinsic
+def _as_float32(typingctx, bits):
+    """Reinterpret the bits of an int32."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
+def _as_float64(typingctx, bits):
+    """Reinterpret the bits of an int64."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+def exp2(v):
+    """2^v for v ≤ 0, compiled code only. The overload below picks the precision."""
+    raise NotImplementedError
+
+
+@overload(exp2, jit_options={"fastmath": FLAGS})
+def _exp2_of_type(v):
+    return _exp2_single if v == types.float32 else _exp2_double
+
+
+def _exp2_single(v):
+    # At −127 the exponent bits are all zero, so the factor is exactly 0. The comparison is
+    # written so that NaN survives it.
+    v = np.float32(-127.0) if v < np.float32(-127.0) else v
+    whole = np.int32(v)  # towards zero, hence f in (−1, 0]
+    f = v - np.float32(whole)
+    p = _SINGLE[5] * f + _SINGLE[4]
+    p = p * f + _SINGLE[3]
+    p = p * f + _SINGLE[2]
+    p = p * f + _SINGLE[1]
+    p = p * f + _SINGLE[0]
+    p = p * f + np.float32(1.0)
+    bits = (whole + np.int32(127)) << np.int32(23)
+    return p * _as_float32(bits)  # pyright: ignore[reportCallIssue]
+
+
+def _exp2_double(v):
+    v = -1023.0 if v < -1023.0 else v
+    whole = np.int32(v)  # int32, because AVX2 cannot convert to int64
+    f = v - np.float64(whole)
+    p = _DOUBLE[9] * f + _DOUBLE[8]
+    p = p * f + _DOUBLE[7]
+    p = p * f + _DOUBLE[6]
+    p = p * f + _DOUBLE[5]
+    p = p * f + _DOUBLE[4]
+    p = p * f + _DOUBLE[3]
+    p = p * f + _DOUBLE[2]
+    p = p * f + _DOUBLE[1]
+    p = p * f + _DOUBLE[0]
+    p = p * f + 1.0
+    bits = np.int64(whole + np.int32(1023)) << np.int64(52)
+    return p * _as_float64(bits)  # pyright: ignore[reportCallIssue]
+
+
+@njit(cache=True, fastmath=FLAGS)
+def apply_profile(s, gain, rooted, linear, square):
+    """Squared distances become kernel values, in place."""
+    if not rooted:
+        for j in range(s.size):
+            s[j] = exp2(-gain * s[j])
+    else:
+        for j in range(s.size):
+            t = np.sqrt(gain * s[j])
+            t = s.dtype.type(2048) if t > 2048 else t  # 2^−t is 0 there; ∞ · 0 would not be
+            value = exp2(-t)
+            s[j] = value + t * (linear + t * square) * value
+
+
+@njit(cache=True, fastmath=FLAGS)
+def distances(X, i, Z, j0, s, t):
+    """Squared distances of rows i and i + 1 to the columns from j0 on, into s and t.
+
+    Two rows and four features at a time: sixteen flops for every six loads and two stores. The number of
+    features is even (the caller adds a zero).
+    """
+    stop = j0 + s.size
+    za, zb = Z[0, j0:stop], Z[1, j0:stop]
+    xa, xb, ya, yb = X[i, 0], X[i, 1], X[i + 1, 0], X[i + 1, 1]
+    for j in range(s.size):
+        a, b = za[j], zb[j]
+        s[j] = (xa - a) * (xa - a) + (xb - b) * (xb - b)
+        t[j] = (ya - a) * (ya - a) + (yb - b) * (yb - b)
+    f = 2
+    while f + 4 <= Z.shape[0]:
+        za, zb, zc, zd = Z[f, j0:stop], Z[f + 1, j0:stop], Z[f + 2, j0:stop], Z[f + 3, j0:stop]
+        xa, xb, xc, xd = X[i, f], X[i, f + 1], X[i, f + 2], X[i, f + 3]
+        ya, yb, yc, yd = X[i + 1, f], X[i + 1, f + 1], X[i + 1, f + 2], X[i + 1, f + 3]
+        for j in range(s.size):
+            a, b, c, d = za[j], zb[j], zc[j], zd[j]
+            s[j] += ((xa - a) * (xa - a) + (xb - b) * (xb - b)) + (
+                (xc - c) * (xc - c) + (xd - d) * (xd - d)
+            )
+            t[j] += ((ya - a) * (ya - a) + (yb - b) * (yb - b)) + (
+                (yc - c) * (yc - c) + (yd - d) * (yd - d)
+            )
+        f += 4
+    if f < Z.shape[0]:
+        za, zb = Z[f, j0:stop], Z[f + 1, j0:stop]
+        xa, xb, ya, yb = X[i, f], X[i, f + 1], X[i + 1, f], X[i + 1, f + 1]
+        for j in range(s.size):
+            a, b = za[j], zb[j]
+            s[j] += (xa - a) * (xa - a) + (xb - b) * (xb - b)
+            t[j] += (ya - a) * (ya - a) + (yb - b) * (yb - b)
+
+
+@njit(cache=True, fastmath=FLAGS)
+def add_row_sums(S, width, B, j0, totals):
+    """totals[r] += S[r] · B over a strip, in the working precision; the strips add up in float64."""
+    a, b, c, d = S[0, :width], S[1, :width], S[2, :width], S[3, :width]
+    for k in range(B.shape[0]):
+        y = B[k, j0 : j0 + width]
+        ta = tb = tc = td = S.dtype.type(0)
+        for j in range(width):
+            ta += a[j] * y[j]
+            tb += b[j] * y[j]
+            tc += c[j] * y[j]
+            td += d[j] * y[j]
+        totals[0, k] += ta
+        totals[1, k] += tb
+        totals[2, k] += tc
+        totals[3, k] += td
+
+
+@njit(cache=True, fastmath=FLAGS)
+def _add_column_sums(S, width, B, j0, sums):
+    """The transposed use of the same strip: sums += Bᵀ S, B the four rows' right-hand sides."""
+    a, b, c, d = S[0, :width], S[1, :width], S[2, :width], S[3, :width]
+    for k in range(B.shape[1]):
+        ba, bb, bc, bd = B[0, k], B[1, k], B[2, k], B[3, k]
+        total = sums[k, j0 : j0 + width]
+        for j in range(width):
+            total[j] += (a[j] * ba + b[j] * bb) + (c[j] * bc + d[j] * bd)
+
+
+@njit(cache=True, parallel=True, fastmath=FLAGS)
+def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
+    """Add the products of the rows X with the columns from first to last to the `totals` of the rows.
+
+    With a non-empty `sums` of shape (tasks, k, columns) the block is used a second time, transposed:
+    each task adds its rows' share to the columns in its own slice, so that no two tasks write to one place
+    and the result does not depend on their number or order.
+    """
+    gain, rooted, linear, square = profile
+    for task in prange((X.shape[0] + CHUNK - 1) // CHUNK):
+        S = np.empty((GROUP, STRIP), X.dtype)
+        mirrored = sums.shape[0] > 0
+        if mirrored:
+            sums[task] = 0
+        for j0 in range(first, last, STRIP):
+            width = min(last - j0, STRIP)
+            for i in range(task * CHUNK, min(X.shape[0], (task + 1) * CHUNK), GROUP):
+                distances(X, i, Z, j0, S[0, :width], S[1, :width])
+                distances(X, i + 2, Z, j0, S[2, :width], S[3, :width])
+                for r in range(GROUP):
+                    apply_profile(S[r, :width], gain, rooted, linear, square)
+                add_row_sums(S, width, B, j0, totals[i : i + GROUP])
+                if mirrored:
+                    _add_column_sums(S, width, B_rows[i : i + GROUP], j0 - first, sums[task])
+
+
+@njit(cache=True, fastmath=FLAGS)
+def _tile_by_differences(X, Z, profile, tile):
+    """Kernel values of all rows of X (an even number) and all columns of Z."""
+    gain, rooted, linear, square = profile
+    for j0 in range(0, Z.shape[1], STRIP):
+        stop = min(Z.shape[1], j0 + STRIP)
+        for i in range(0, X.shape[0], 2):
+            distances(X, i, Z, j0, tile[i, j0:stop], tile[i + 1, j0:stop])
+            apply_profile(tile[i, j0:stop], gain, rooted, linear, square)
+            apply_profile(tile[i + 1, j0:stop], gain, rooted, linear, square)
+
+
+@njit(cache=True, fastmath=FLAGS)
+def _tile_by_expansion(X, xx, Z, zz, profile, tile):
+    """The same by ‖x‖² + ‖z‖² − 2⟨x, z⟩."""
+    gain, rooted, linear, square = profile
+    np.dot(X, Z, tile)
+    for i in range(tile.shape[0]):
+        row, norm = tile[i], xx[i]
+        for j in range(row.size):
+            s = (norm + zz[j]) - (row[j] + row[j])
+            row[j] = s if s > 0 else row.dtype.type(0)
+        apply_profile(row, gain, rooted, linear, square)
+
+
+@njit(cache=True, parallel=True, fastmath=FLAGS)
+def tile_block(X, xx, Z, zz, expand, B, profile, tile, totals, B_rows, sums):
+    """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
+
+    Each task calls BLAS for its own rows, so BLAS is to be limited to one thread. Letting its threads alternate
+    with Numba's on the same cores is up to thirty times slower: both spin while they wait.
+    """
+    # Numba looks BLAS up in the first call, under the GIL, which a task would never get.
+    np.dot(np.zeros((1, 1), X.dtype), np.zeros((1, 1), X.dtype))
+    for task in prange((X.shape[0] + PANEL - 1) // PANEL):
+        lo, hi = task * PANEL, min(X.shape[0], (task + 1) * PANEL)
+        if expand:
+            _tile_by_expansion(X[lo:hi], xx[lo:hi], Z, zz, profile, tile[lo:hi])
+        else:
+            _tile_by_differences(X[lo:hi], Z, profile, tile[lo:hi])
+        product = np.dot(tile[lo:hi], B)
+        for i in range(lo, hi):
+            for k in range(B.shape[1]):
+                totals[i, k] += product[i - lo, k]
+        if sums.shape[0] > 0:
+            np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
+
+
+@njit(cache=True, parallel=True, fastmath=FLAGS)
+def add_up(sums, totals):
+    """totals[j, k] += Σ_task sums[task, k, j], in the precision of `totals`."""
+    for strip in prange((totals.shape[0] + STRIP - 1) // STRIP):
+        j0 = strip * STRIP
+        stop = min(totals.shape[0], j0 + STRIP)
+        total = np.empty(stop - j0)
+        for k in range(totals.shape[1]):
+            total[:] = 0
+            for task in range(sums.shape[0]):
+                part = sums[task, k, j0:stop]
+                for j in range(part.size):
+                    total[j] += part[j]
+            for j in range(total.size):
+                totals[j0 + j, k] += total[j]

@@ -1,0 +1,109 @@
+"""A stored matrix times a few columns, at the speed of memory.
+
+Formula
+    ``out = M B`` with M of shape (n, m) in C order and B of shape (m, k), k small.
+
+Method
+    Four rows of M and two columns of B at a time: eight sums in registers for six loads, on stretches
+    of columns that stay in the first-level cache. Parallel over rows.
+
+Cost
+    2 n m k flops, and M is read once.
+
+Floor
+    Bytes of M over the memory bandwidth. Milliseconds for n = m = 4435 on two cores, ours against the
+    general matrix product, whose packing costs more than so few columns give back (the floor is 3 to 5
+    in float64 and half of that in float32, at the 50 to 33 GB/s that were measured):
+    float64, k = 2, 6, 12, 20: 4.2 / 12.4, 6.2 / 14.3, 9.2 / 16.1, 13.6 / 18.3;
+    float32, k = 2, 6, 12, 20: 2.1 / 5.2, 3.3 / 6.6, 4.8 / 7.7, 7.2 / 8.3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from gramian._core.threads import exclusive
+
+__all__ = ["is_skinny", "skinny_product"]
+
+_STRETCH = (
+    2048  # columns of four rows: 64 KiB, half of it streamed from memory while the rest is used
+)
+_ROWS = 4
+
+
+def is_skinny(M: np.ndarray, B: np.ndarray) -> bool:
+    """Whether `skinny_product` beats BLAS on ``M B``."""
+    fewest = 2 if M.dtype == B.dtype else 1  # BLAS would need a copy of M in double precision
+    return (
+        M.flags.c_contiguous
+        and fewest <= B.shape[1] <= 20
+        and M.size >= 2**18  # below that both take well under a millisecond
+    )
+
+
+def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return ``M B``.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, m), in C order
+    B : ndarray of shape (m, k), of the dtype of M or float64
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        Summed in the dtype of B, which it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> skinny_product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    out = np.zeros((M.shape[0], B.shape[1]), B.dtype)
+    whole = M.shape[0] - M.shape[0] % _ROWS
+    with exclusive():
+        _multiply(M[:whole], np.ascontiguousarray(B.T), out)
+    out[whole:] = M[whole:] @ B
+    return out
+
+
+@njit(cache=True, parallel=True, fastmath={"contract", "reassoc", "nsz"})
+def _multiply(M, columns, out):
+    k = columns.shape[0]
+    for group in prange(M.shape[0] // _ROWS):
+        i = group * _ROWS
+        for first in range(0, M.shape[1], _STRETCH):
+            last = min(M.shape[1], first + _STRETCH)
+            a, b, c, d = (
+                M[i, first:last],
+                M[i + 1, first:last],
+                M[i + 2, first:last],
+                M[i + 3, first:last],
+            )
+            for s in range(0, k, 2):
+                # an odd last column is multiplied twice and written once
+                t = min(s + 1, k - 1)
+                u, v = columns[s, first:last], columns[t, first:last]
+                au = bu = cu = du = av = bv = cv = dv = columns.dtype.type(0)
+                for j in range(u.size):
+                    au += a[j] * u[j]
+                    bu += b[j] * u[j]
+                    cu += c[j] * u[j]
+                    du += d[j] * u[j]
+                    av += a[j] * v[j]
+                    bv += b[j] * v[j]
+                    cv += c[j] * v[j]
+                    dv += d[j] * v[j]
+                out[i, s] += au
+                out[i + 1, s] += bu
+                out[i + 2, s] += cu
+                out[i + 3, s] += du
+                if t > s:
+                    out[i, t] += av
+                    out[i + 1, t] += bv
+                    out[i + 2, t] += cv
+                    out[i + 3, t] += dv

@@ -1,0 +1,105 @@
+"""A Gram matrix that is stored.
+
+Product: one matrix product, ``2 n² k`` flops for k right-hand sides; memory-bound for few (``n²``
+values are read once), which go to `skinny_product`. Built by tiles of its lower half, so that
+building needs no second matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gramian._core.arrays import Array, is_numpy, itemsize, namespace, row_blocks
+from gramian.kernels import Kernel
+from gramian.operators.base import READING, InputOperator
+from gramian.operators.compiled.skinny import is_skinny, skinny_product
+from gramian.operators.inputs.distances import SquaredDistances, is_isotropic
+from gramian.operators.inputs.streamed import Streamed
+from gramian.operators.inputs.tiles import TILE_BYTES, stored, tiled_vjp
+
+
+class Dense(InputOperator):
+    """The symmetric matrix ``k(X, X)``, stored.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array or sparse array of shape (n_samples, n_features)
+    distances : SquaredDistances, default=None
+        Squared distances of the rows of X, which isotropic kernels then use; copies with other parameters
+        share them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> from gramian.operators import Dense
+    >>> Dense(Linear(), np.array([[1.0], [2.0]])) @ np.ones((2, 1))
+    array([[3.],
+           [6.]])
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, distances: SquaredDistances | None = None):
+        self.kernel = kernel
+        self.X = X
+        self.distances = distances if is_isotropic(kernel) else None
+        self.matrix = self._computed()
+        self.shape = (int(X.shape[0]), int(X.shape[0]))
+        self.dtype = self.matrix.dtype
+
+    def _computed(self) -> Array:
+        if self.kernel.is_precomputed:
+            return self.kernel(self.X)
+        if self.distances is not None:
+            return self.distances.gram(self.kernel)
+        return stored(self.kernel, self.X)
+
+    def _matmul(self, B: Array) -> Array:
+        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
+            return skinny_product(self.matrix, B)
+        return self.matrix @ B
+
+    def _accurate(self, B: Array) -> Array:
+        # without a copy in double precision, and without waking BLAS between compiled products
+        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
+            return skinny_product(self.matrix, B)
+        return super()._accurate(B)
+
+    def _tiles(self) -> Iterator[Array]:
+        for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
+            yield self.matrix[rows, :]
+
+    def to_dense(self) -> Array:
+        return self.matrix
+
+    def _diagonal(self) -> Array:
+        return namespace(self.matrix).linalg.diagonal(self.matrix)
+
+    column_work = float(READING)
+
+    def columns(self, indices: np.ndarray) -> Array | None:
+        # rows of a symmetric matrix are contiguous
+        return self.matrix[indices, :].T if is_numpy(self.matrix) else None
+
+    def cross(self, X_new: Array) -> InputOperator:
+        return Streamed(self.kernel, X_new, self.X)
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        if self.distances is not None:
+            return self.distances.vjp(self.kernel, self.matrix, E, F)
+        return tiled_vjp(self.kernel, self.X, None, E, F)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> Dense:
+        if not self.theta.size:
+            return self
+        return Dense(self.kernel.clone_with_theta(theta), self.X, self.distances)
+
+    @property
+    def nbytes(self) -> int:
+        return self.shape[0] * self.shape[1] * itemsize(self.matrix)

@@ -1,0 +1,140 @@
+"""Squared distances kept between evaluations: learning length scales needs the same ones again and again.
+
+Formula
+    Gram matrix ``K_ij = φ(D_ij / ℓ²)``, and for learning ``Σ_ij ⟨E_i, F_j⟩ dK_ij / dlog ℓ``, from stored
+    D of shape (n, n).
+
+Method
+    For the RBF both are one pass of compiled code over D (and K), parallel over rows; its derivative is
+    ``K D / ℓ²``. Other isotropic kernels go through their own profiles, tile by tile.
+
+Cost
+    n² exponentials instead of n² d multiply-adds and n² exponentials; the derivative costs about as much as a product
+    with as many columns as E has.
+
+Floor
+    Memory: D is read and K written, 2 n² values. Milliseconds for n = 4435 in float32 on two cores: 13 (the floor is 4
+    at 42 GB/s), where evaluating the kernel of 36 features anew takes 63.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numba import njit, prange
+
+from gramian._core.arrays import Array, row_blocks
+from gramian._core.threads import exclusive
+from gramian.kernels import RBF, Kernel, Matern, RationalQuadratic
+from gramian.kernels.stationary import scaled, squared_distances, without_noise
+from gramian.operators.compiled.radial_loops import exp2
+from gramian.operators.inputs.tiles import TILE_BYTES
+
+_FLAGS = {"contract", "reassoc", "nsz"}
+
+
+def is_isotropic(kernel: Kernel) -> bool:
+    """Whether the kernel is a profile of the distance over one length scale."""
+    return (
+        isinstance(kernel, (RBF, Matern, RationalQuadratic)) and np.ndim(kernel.length_scale) == 0
+    )
+
+
+class SquaredDistances:
+    """Squared distances of all pairs of rows, computed when first asked for.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators.inputs.distances import SquaredDistances
+    >>> distances = SquaredDistances(np.array([[0.0], [2.0]]))
+    >>> distances.gram(RBF(2.0)).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    def __init__(self, X: np.ndarray):
+        self.X = X
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """D, of shape (n_samples, n_samples)."""
+        X, _ = scaled(self.X, self.X, 1.0)
+        D = np.empty((X.shape[0], X.shape[0]), X.dtype)
+        for rows in row_blocks(X.shape[0], X.shape[0] * X.itemsize, TILE_BYTES):
+            # what is below the rounding error is zero: the square root of a Matérn kernel would magnify it
+            D[rows, : rows.stop] = without_noise(
+                squared_distances(X[rows], X[: rows.stop]), X[rows], X[: rows.stop]
+            )
+            D[: rows.start, rows] = D[rows, : rows.start].T
+        return D
+
+    def gram(self, kernel: Kernel) -> np.ndarray:
+        """The matrix of an isotropic kernel."""
+        D, scale = self.matrix, float(kernel.length_scale)
+        if isinstance(kernel, RBF):
+            # NumPy touches the new pages: by several threads at once that takes many times as long
+            K = D * D.dtype.type(-0.5 / math.log(2) / scale**2)
+            with exclusive():
+                _exp2_in_place(K)
+            return K
+        K = np.empty_like(D)
+        for rows in self._rows():
+            K[rows] = kernel.radial(D[rows] / D.dtype.type(scale**2))
+        return K
+
+    def vjp(self, kernel: Kernel, K: np.ndarray, E: Array, F: Array) -> np.ndarray:
+        """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""
+        E, F = (np.asarray(part.reshape(len(part), -1), K.dtype) for part in (E, F))
+        D, scale = self.matrix, float(kernel.length_scale)
+        if isinstance(kernel, RBF):
+            if not kernel.theta.size:
+                return np.empty(0)
+            sums = np.empty(len(K))
+            with exclusive():
+                _rbf_slopes(D, K, np.ascontiguousarray(E), np.ascontiguousarray(F.T), sums)
+            return np.array([sums.sum() / scale**2])
+        gradient = np.zeros(kernel.theta.size)
+        for rows in self._rows():
+            gradient += kernel.radial_vjp(D[rows] / D.dtype.type(scale**2), E[rows] @ F.T)
+        return gradient
+
+    def _rows(self) -> list[slice]:
+        return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
+
+
+@njit(cache=True, parallel=True, fastmath=_FLAGS)
+def _exp2_in_place(K):
+    for i in prange(K.shape[0]):
+        row = K[i]
+        for j in range(row.size):
+            row[j] = exp2(row[j])
+
+
+@njit(cache=True, parallel=True, fastmath=_FLAGS)
+def _rbf_slopes(D, K, E, F, sums):
+    """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
+    for i in prange(D.shape[0]):
+        weights = np.zeros(D.shape[1], D.dtype)
+        for k in range(E.shape[1]):
+            e, column = E[i, k], F[k]
+            for j in range(weights.size):
+                weights[j] += e * column[j]
+        d, values = D[i], K[i]
+        total = 0.0
+        for start in range(
+            0, weights.size, 512
+        ):  # single precision within a stretch, double across
+            stop = min(weights.size, start + 512)
+            part = D.dtype.type(0)
+            for j in range(start, stop):
+                part += weights[j] * d[j] * values[j]
+            total += part
+        sums[i] = total

@@ -1,0 +1,143 @@
+"""A linear kernel through its features: ``v X (Zᵀ B)``, never an n × n matrix.
+
+Product: ``4 nnz k`` flops. Sparse features are kept twice, by rows and by columns, so that both
+halves of the product run in parallel without write conflicts (SciPy's product uses one thread).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from gramian._core.arrays import Array, float_sum, is_numpy, namespace, row_blocks
+from gramian.kernels import Constant, Kernel, Linear, Product
+from gramian.operators.base import READING, InputOperator
+from gramian.operators.compiled.sparse import gram_dot
+from gramian.operators.inputs.tiles import TILE_BYTES, tiles
+
+
+def linear_variance(kernel: Kernel) -> float | None:
+    """Return v if the kernel is ``v · Linear()``, else None."""
+    if isinstance(kernel, Linear):
+        return 1.0
+    if isinstance(kernel, Product):
+        for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
+            if isinstance(factor, Constant):
+                inner = linear_variance(other)
+                return None if inner is None else float(factor.value) * inner
+    return None
+
+
+class LinearFeatures(InputOperator):
+    """The matrix ``v X Zᵀ`` of a linear kernel, through its features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        ``Linear()``, or constants times it.
+    X : array or sparse array of shape (n_samples, n_features)
+    Z : array or sparse array of shape (m_samples, n_features), default=None
+        None means X itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> from gramian.operators import LinearFeatures
+    >>> LinearFeatures(Linear(), np.array([[1.0], [2.0]])) @ np.ones((2, 1))
+    array([[3.],
+           [6.]])
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None):
+        variance = linear_variance(kernel)
+        if variance is None:
+            raise ValueError(
+                f"operator='linear' needs the kernel Linear(), possibly times constants; got {kernel!r}."
+            )
+        self.kernel = kernel
+        self.X = X
+        self.Z = Z
+        self.variance = variance
+        other = X if Z is None else Z
+        self.shape = (int(X.shape[0]), int(other.shape[0]))
+        self.dtype = X.dtype
+        self._transposed = sp.csr_array(other.T) if sp.issparse(other) else other.T
+
+    def __matmul__(self, B: Array) -> Array:
+        # single-precision features multiply double-precision vectors without copies of those
+        return self._flattened(self._matmul, B, B.dtype if sp.issparse(self.X) else self.dtype)
+
+    def _matmul(self, B: Array) -> Array:
+        return self._scaled(_gram_product(self.X, self._transposed, B))
+
+    def _scaled(self, product: Array) -> Array:
+        return product if self.variance == 1 else self.variance * product
+
+    def _accurate(self, B: Array) -> Array:
+        if is_numpy(self.X):
+            return self._scaled(_product_by_rows(self.X, self.X if self.Z is None else self.Z, B))
+        left, right = (_in_float64(part) for part in (self.X, self._transposed))
+        return self._scaled(_gram_product(left, right, B))
+
+    def _tiles(self) -> Iterator[Array]:
+        for _, values in tiles(self.kernel, self.X, self.Z):
+            yield values
+
+    def work(self, n_columns: int) -> float:
+        stored = sum(
+            int(part.nnz) if sp.issparse(part) else part.shape[0] * part.shape[1]
+            for part in (self.X, self._transposed)
+        )
+        return float(stored) * max(2 * n_columns, READING)
+
+    def to_dense(self) -> Array:
+        return self.kernel(self.X, self.Z)
+
+    def _diagonal(self) -> Array:
+        return self.kernel.diag(self.X)
+
+    def cross(self, X_new: Array) -> LinearFeatures:
+        return LinearFeatures(self.kernel, X_new, self.X)
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        # every parameter is the logarithm of a constant factor
+        size = self.theta.size
+        return np.full(size, float_sum(E * (self @ F))) if size else np.empty(0)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> LinearFeatures:
+        if not self.theta.size:
+            return self
+        return LinearFeatures(self.kernel.clone_with_theta(theta), self.X, self.Z)
+
+    @property
+    def nbytes(self) -> int:
+        if not sp.issparse(self._transposed):
+            return 0
+        parts = (self._transposed.data, self._transposed.indices, self._transposed.indptr)
+        return sum(part.nbytes for part in parts)
+
+
+def _in_float64(A: Array) -> Array:
+    return A.astype(np.float64) if sp.issparse(A) else namespace(A).astype(A, namespace(A).float64)
+
+
+def _product_by_rows(X: np.ndarray, Z: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """X (Zᵀ B) in float64, without copies of X and Z in that precision."""
+    inner = np.zeros((Z.shape[1], B.shape[1]))
+    for rows in row_blocks(Z.shape[0], 8 * Z.shape[1], TILE_BYTES):
+        inner += Z[rows].astype(np.float64).T @ B[rows]
+    out = np.empty((X.shape[0], B.shape[1]))
+    for rows in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
+        out[rows] = X[rows].astype(np.float64) @ inner
+    return out
+
+
+def _gram_product(X: Array, Zt: Array, B: Array) -> Array:
+    return gram_dot(X, Zt, B) if sp.issparse(X) else X @ (Zt @ B)

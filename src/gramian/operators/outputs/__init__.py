@@ -1,0 +1,1 @@
+"""Operators over several outputs, made from those of the inputs."""

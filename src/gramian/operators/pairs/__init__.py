@@ -1,0 +1,1 @@
+"""The Gram operator of pairs, by the sampled vec trick."""

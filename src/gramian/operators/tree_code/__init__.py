@@ -1,0 +1,1 @@
+"""Products with a Gram matrix of points in few dimensions, within a proven bound on the error."""

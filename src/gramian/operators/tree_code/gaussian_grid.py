@@ -1,0 +1,291 @@
+"""Gaussian sums through a grid: cells with many points are summarised by Chebyshev interpolation.
+
+Formula
+    In units of ℓ the Gaussian factors over features, ``k(x, z) = Π_f g(x_f − z_f)``, ``g(t) = exp(−t²/2)``. Space
+    is cut into cells of half-width h with p Chebyshev nodes per feature, and g is interpolated in both arguments:
+
+        K ≈ Φ_X (G_1 ⊗ ... ⊗ G_d) Φ_Zᵀ,
+
+    G_f the one-dimensional kernel matrices of nodes, Φ the p^d interpolation weights of each point.
+
+Error
+    ``|g⁽ᵖ⁾(t)| ≤ 1.0865 √p! exp(−t²/4)`` (Cramér's inequality for Hermite functions), so the interpolation error of
+    g between two cells is at most ``ε (1 + Λ) exp(−gap²/4)`` with ``ε = 1.0865 hᵖ / (2ᵖ⁻¹ √p!)`` and Λ the Lebesgue
+    constant, and that of k at most ``((1 + ε (1 + Λ))ᵈ − 1) exp(−gap²/4)``. Summed over a row with the number of
+    points in each cell, this is the bound; h follows from p and the error asked for, p from the cost.
+
+Cost
+    ``2 n pᵈ`` multiply-adds and d small matrix products for each column, whatever ℓ is; O(n) memory. Made for
+    many points per ℓᵈ and d ≤ 3, where `near_cells` finds nothing to leave out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import convolve1d
+
+from gramian._core.threads import exclusive, single_threaded_blas
+from gramian.operators.tree_code.grid_loops import from_grid, to_grid
+
+__all__ = ["GaussianGrid", "find_gaussian_grid"]
+
+ORDERS = range(4, 25)  # p
+WIDEST = 3.0  # h; more than 24 nodes can serve
+MOST_NODES = 2**22  # of a grid: 32 MiB for each column
+LONGEST = 2**11  # nodes of a feature: its matrix takes 32 MiB
+FAR = 24  # ℓ between cells, beyond which all sources together count exp(−144) each
+COLUMNS = 4  # go through the grid at a time, fewer of them through one of more than ...
+SMALL_NODES = 2**19  # nodes: a product holds three copies of up to 32 MiB
+# Seconds of one core (Zen 4, float64).
+PER_WEIGHT, PER_NODE, PER_FLOP, PER_MOVE = 2.5e-10, 2e-9, 5e-11, 2e-9
+POINTS = 2**15  # in one parallel region: interruptions get through
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Points sorted by cells, and the nodes of their grid."""
+
+    points: np.ndarray  # (n, d) in units of ℓ from the corner, sorted by cell
+    order: np.ndarray
+    cells: np.ndarray  # (n_occupied, d), cell coordinates
+    starts: np.ndarray  # of the points of each occupied cell
+    shape: tuple[int, ...]  # cells for each feature
+    half: np.ndarray  # half-width of a cell for each feature
+    corner: np.ndarray
+
+    def nodes(self, f: int, unit: np.ndarray) -> np.ndarray:
+        """Coordinates of all nodes of feature f."""
+        centres = self.corner[f] + self.half[f] * (2 * np.arange(self.shape[f]) + 1)
+        return (centres[:, None] + self.half[f] * unit).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGrid:
+    """Interpolation weights and kernel matrices of nodes; see `find_gaussian_grid`.
+
+    Attributes
+    ----------
+    seconds : float
+        Estimated, of a product with one column on one core.
+    error_bound : float
+        Bound on the sum of magnitudes of errors in a row.
+    """
+
+    targets: _Side
+    sources: _Side
+    unit: np.ndarray  # nodes on [−1, 1]
+    matrices: tuple[np.ndarray, ...]
+    seconds: float
+    error_bound: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        sides = {id(side): side for side in (self.targets, self.sources)}.values()
+        arrays = [a for side in sides for a in (side.points, side.order, side.cells, side.starts)]
+        return sum(a.nbytes for a in (*arrays, *self.matrices))
+
+    def product(self, B: np.ndarray) -> np.ndarray:
+        """Multiply B of shape (m, k); in float64, returned in the dtype of B."""
+        out = np.empty((len(self.targets.points), B.shape[1]), dtype=B.dtype)
+        n_nodes = max(math.prod(side.shape) for side in (self.targets, self.sources))
+        n_nodes *= self.unit.size ** self.targets.points.shape[1]
+        step = max(1, min(COLUMNS, COLUMNS * SMALL_NODES // n_nodes))
+        for first in range(0, B.shape[1], step):
+            columns = slice(first, first + step)
+            out[:, columns] = self._product(B[:, columns])
+        return out
+
+    def _product(self, B: np.ndarray) -> np.ndarray:
+        weights = _barycentric(self.unit)
+        grid = self._through(self._spread(B, weights))
+        side = self.targets
+        ordered = np.empty((len(side.points), B.shape[1]))
+        for cells in _parts(side):
+            with exclusive():
+                from_grid(_arguments(side), self.unit, weights, grid, ordered, cells)
+        out = np.empty_like(ordered)
+        out[side.order] = ordered
+        return out
+
+    def _spread(self, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """From points to the nodes of all features, shape (k, N_1, ..., N_d)."""
+        side, p, k = self.sources, self.unit.size, B.shape[1]
+        d = len(side.shape)
+        y = np.take(B, side.order, axis=0).astype(np.float64)
+        grid = np.zeros((math.prod(side.shape), k, p**d))
+        for cells in _parts(side):
+            with exclusive():
+                to_grid(_arguments(side), self.unit, weights, y, grid, cells)
+        # (c_1, ..., c_d, k, p^d) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
+        split = grid.reshape(*side.shape, k, *(p,) * d)
+        axes = [d, *(axis for f in range(d) for axis in (f, d + 1 + f))]
+        return split.transpose(axes).reshape(k, *(c * p for c in side.shape))
+
+    def _through(self, nodes: np.ndarray) -> np.ndarray:
+        """Multiply with the matrices of nodes, one feature after the other; shape (cells, k, p^d)."""
+        d, p, k = len(self.matrices), self.unit.size, len(nodes)
+        with single_threaded_blas():  # threads of BLAS would spin beside those of the loops
+            for f, matrix in enumerate(self.matrices):
+                nodes = np.moveaxis(np.tensordot(matrix, nodes, axes=(1, f + 1)), 0, f + 1)
+        split = nodes.reshape(k, *(size for c in self.targets.shape for size in (c, p)))
+        axes = [*range(1, 2 * d, 2), 0, *range(2, 2 * d + 1, 2)]
+        return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p**d)
+
+
+def find_gaussian_grid(
+    X: np.ndarray,
+    Z: np.ndarray | None,
+    length_scale: np.ndarray,
+    error: float,
+    n_columns: int,
+    most_seconds: float,
+) -> GaussianGrid | None:
+    """Find the grid of least cost; None if that is more than ``most_seconds`` on one core.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    Z : ndarray of shape (m, d) or None
+        None means X.
+    length_scale : ndarray of shape () or (d,)
+    error : float
+        Bound on the sum of magnitudes of errors in a row.
+    n_columns : int
+        Columns that will be multiplied at once.
+    most_seconds : float
+    """
+    origin = np.min(X if Z is None else Z, axis=0).astype(np.float64)
+    sources = _in_units(X if Z is None else Z, origin, length_scale)
+    targets = sources if Z is None else _in_units(X, origin, length_scale)
+    d, m = sources.shape[1], len(sources)
+    density = _Density(sources, targets)
+    if not density.size <= 4 * m + 2**16:  # fewer than one point in a cell: nothing to summarise
+        return None
+    seconds, p, h, widest = math.inf, 0, 0.0, WIDEST
+    for _ in range(2):  # the first search says how wide cells are, which sharpens the second
+        row_sum = density.row_sum(widest)
+        seconds, p, h = min(_candidates(error, row_sum, widest, density, len(targets) + m))
+        if seconds * n_columns > most_seconds or seconds == math.inf:
+            return None
+        widest = min(WIDEST, 1.25 * h)
+    unit = np.cos((np.arange(p) + 0.5) * np.pi / p)[::-1].copy()
+    from_side = _side(sources, h)
+    to_side = from_side if Z is None else _side(targets, h)
+    matrices = tuple(
+        np.exp(-0.5 * np.square(to_side.nodes(f, unit)[:, None] - from_side.nodes(f, unit)))
+        for f in range(d)
+    )
+    bound = _entry_bound(p, h, d) * density.row_sum(h)
+    return GaussianGrid(to_side, from_side, unit, matrices, seconds, bound)
+
+
+def _in_units(X: np.ndarray, origin: np.ndarray, length_scale: np.ndarray) -> np.ndarray:
+    """Coordinates in ℓ from an origin near the data: a large offset costs no digits."""
+    return (np.asarray(X, dtype=np.float64) - origin) / length_scale
+
+
+class _Density:
+    """Number of points in boxes of side ℓ: what a row sums over."""
+
+    def __init__(self, sources: np.ndarray, targets: np.ndarray):
+        low = np.minimum(sources.min(axis=0), targets.min(axis=0))
+        high = np.maximum(sources.max(axis=0), targets.max(axis=0))
+        self.spans = [(s.max(axis=0) - s.min(axis=0)) for s in (sources, targets)]
+        self.shape = np.maximum(1, np.ceil(high - low))  # floats: may be huge
+        self.size = math.prod(self.shape.tolist())
+        self._low, self._sources = low, sources
+
+    def row_sum(self, h: float) -> float:
+        """Bound on ``Σ_j exp(−gap²/4)`` over sources, gaps between cells of half-width h."""
+        shape = self.shape.astype(np.int64)
+        boxes = np.minimum((self._sources - self._low).astype(np.int64), shape - 1)
+        numbers = np.ravel_multi_index(tuple(boxes.T), tuple(shape))
+        total = np.bincount(numbers, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+        reach = math.ceil(1 + 4 * h) + FAR
+        for f, size in enumerate(shape):
+            apart = np.abs(np.arange(-min(reach, size - 1), min(reach, size - 1) + 1))
+            # boxes are one wide: points in them are at least apart − 1 from each other, cells of theirs 4h less
+            gap = np.maximum(0.0, apart - 1 - 4 * h)
+            total = convolve1d(total, np.exp(-gap * gap / 4), axis=f, mode="constant")
+        return float(total.max()) + len(self._sources) * math.exp(-(FAR**2) / 4)
+
+
+def _one_feature_error(p: int, h: float) -> float:
+    """ε (1 + Λ): error of interpolating g in both arguments, relative to exp(−gap²/4)."""
+    log_epsilon = math.log(1.0865) + p * math.log(h) - (p - 1) * math.log(2)
+    log_epsilon -= 0.5 * math.lgamma(p + 1)
+    lebesgue = 2 / math.pi * math.log(p) + 1  # of Chebyshev nodes of the first kind
+    return math.exp(log_epsilon) * (1 + lebesgue)
+
+
+def _entry_bound(p: int, h: float, d: int) -> float:
+    return math.expm1(d * math.log1p(_one_feature_error(p, h)))
+
+
+def _candidates(
+    error: float, row_sum: float, widest: float, density: _Density, n_points: int
+) -> Iterator[tuple[float, int, float]]:
+    """Seconds, p and the largest half-width h at which p nodes suffice in every row."""
+    d = density.shape.size
+    each = math.expm1(math.log1p(error / row_sum) / d)
+    for p in ORDERS:
+        h = min(widest, (each / _one_feature_error(p, 1.0)) ** (1 / p) / (1 + 1e-12))
+        yield _seconds(p, h, density, n_points), p, h
+
+
+def _seconds(p: int, h: float, density: _Density, n_points: int) -> float:
+    """Of a product with one column, on one core: weights of points, matrices of nodes, moving nodes."""
+    source, target = (np.maximum(1, np.ceil(span / (2 * h))) * p for span in density.spans)
+    if max(source.max(), target.max()) > LONGEST:
+        return math.inf
+    sizes, flops, most = source.copy(), 0.0, float(np.prod(source))
+    for f in range(source.size):
+        flops += 2 * float(np.prod(sizes)) * float(target[f])
+        sizes[f] = target[f]
+        most = max(most, float(np.prod(sizes)))
+    if most > MOST_NODES:
+        return math.inf
+    weights = PER_WEIGHT * p**source.size + PER_NODE * p * source.size
+    return n_points * weights + PER_FLOP * flops + PER_MOVE * (most + float(source @ target))
+
+
+def _side(points: np.ndarray, h: float) -> _Side:
+    corner = points.min(axis=0)
+    span = points.max(axis=0) - corner
+    shape = np.maximum(1, np.ceil(span / (2 * h))).astype(np.int64)
+    half = np.maximum(span / (2 * shape), 1e-300)
+    cells = np.minimum(((points - corner) / (2 * half)).astype(np.int64), shape - 1)
+    numbers = np.ravel_multi_index(tuple(cells.T), tuple(shape))
+    order = np.argsort(numbers, kind="stable")
+    occupied, starts = np.unique(np.take(numbers, order), return_index=True)
+    starts = np.append(starts, len(points))
+    return _Side(
+        np.take(points, order, axis=0), order, occupied, starts, tuple(shape.tolist()), half, corner
+    )
+
+
+def _arguments(side: _Side) -> tuple:
+    shape = np.asarray(side.shape)
+    return side.points, side.cells, side.starts, shape, side.half, side.corner
+
+
+def _parts(side: _Side) -> Iterator[tuple[int, int]]:
+    """Ranges of occupied cells that hold about POINTS points."""
+    first, n_cells = 0, side.cells.size
+    while first < n_cells:
+        last = int(np.searchsorted(side.starts, side.starts[first] + POINTS, side="right")) - 1
+        last = min(n_cells, max(first + 1, last))
+        yield first, last
+        first = last
+
+
+def _barycentric(unit: np.ndarray) -> np.ndarray:
+    """Weights of Chebyshev nodes of the first kind, in the order of ``unit``."""
+    p = unit.size
+    signs = 1 - 2 * (np.arange(p) % 2)
+    return signs * np.sin((np.arange(p) + 0.5) * np.pi / p)

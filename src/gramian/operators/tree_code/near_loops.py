@@ -1,0 +1,165 @@
+"""The compiled loops of `near_cells`: which cells are near, and products with the points in them.
+
+A tree is that of scikit-learn's ``KDTree``: node p has the children 2p + 1 and 2p + 2 and holds the points from
+``begin[p]`` to ``end[p] − 1`` of its own order, so that cells are contiguous. Parallel functions are to be called under
+`gramian._core.threads.exclusive`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from gramian.operators.compiled.radial_loops import (
+    FLAGS,
+    GROUP,
+    STRIP,
+    add_row_sums,
+    apply_profile,
+    distances,
+)
+
+__all__ = ["count_near", "list_near", "near_product"]
+
+_DEPTH = 128  # of the stack: a binary tree of 2⁶⁴ nodes needs 65
+
+
+@njit(cache=True)
+def _squared_gap(lower, upper, p, low, high):
+    """Squared distance of the box of node p from the box low to high."""
+    total = 0.0
+    for f in range(low.size):
+        gap = max(lower[p, f] - high[f], low[f] - upper[p, f], 0.0)
+        total += gap * gap
+    return total
+
+
+@njit(cache=True)
+def _squared_reach(lower, upper, p, low, high):
+    """Squared distance of the box low to high from the farthest place in the box of node p."""
+    total = 0.0
+    for f in range(low.size):
+        reach = max(upper[p, f] - low[f], high[f] - lower[p, f])
+        total += reach * reach
+    return total
+
+
+@njit(cache=True)
+def _profile_at(squared, gain, rooted, linear, square):
+    if not rooted:
+        return 2.0 ** (-gain * squared)
+    t = min(np.sqrt(gain * squared), 2048.0)  # 2^−t is 0 there; ∞ · 0 would not be
+    return (1.0 + t * (linear + t * square)) * 2.0 ** (-t)
+
+
+@njit(cache=True, parallel=True)
+def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, left_out):
+    """Count the runs of near points of each target box, the points in them, and bound what is left out.
+
+    Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any
+    point of the box: cells are split until what one can contribute is negligible. A box for which that is more than
+    ``error`` is given up, its counts are too low.
+    """
+    negligible = error / 64
+    squared_radius = radius * radius
+    begin, end, leaf = nodes
+    lower, upper = boxes
+    low, high = targets
+    gain, rooted, linear, square = profile
+    for box in prange(low.shape[0]):
+        stack = np.empty(_DEPTH, dtype=np.int64)
+        stack[0], height = 0, 1
+        stop, runs, points, bound = -1, 0, 0, 0.0
+        while height > 0 and bound <= error:
+            height -= 1
+            p = stack[height]
+            squared = _squared_gap(lower, upper, p, low[box], high[box])
+            size = end[p] - begin[p]
+            if squared > squared_radius:
+                most = size * _profile_at(squared, gain, rooted, linear, square)
+                if leaf[p] or most <= negligible:
+                    bound += most
+                    continue
+            elif leaf[p] or _squared_reach(lower, upper, p, low[box], high[box]) <= squared_radius:
+                runs += begin[p] != stop
+                stop = end[p]
+                points += size
+                continue
+            stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
+            height += 2
+        n_runs[box], n_points[box], left_out[box] = runs, points, bound
+
+
+@njit(cache=True, parallel=True)
+def list_near(nodes, boxes, targets, radius, starts, runs):
+    """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``; neighbours are joined."""
+    begin, end, leaf = nodes
+    lower, upper = boxes
+    low, high = targets
+    squared_radius = radius * radius
+    for box in prange(low.shape[0]):
+        stack = np.empty(_DEPTH, dtype=np.int64)
+        stack[0], height = 0, 1
+        run, stop = starts[box] - 1, -1
+        while height > 0:
+            height -= 1
+            p = stack[height]
+            if _squared_gap(lower, upper, p, low[box], high[box]) > squared_radius:
+                continue
+            if (
+                not leaf[p]
+                and _squared_reach(lower, upper, p, low[box], high[box]) > squared_radius
+            ):
+                stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
+                height += 2
+                continue
+            if begin[p] != stop:
+                run += 1
+                runs[run, 0] = begin[p]
+            stop = end[p]
+            runs[run, 1] = stop
+
+
+@njit(cache=True, parallel=True, fastmath=FLAGS)
+def near_product(X, cells, Z, starts, runs, B, profile, first, last, out):
+    """Products of the target cells first to last − 1 with their near points, into rows of out.
+
+    X (n, d) and Z (d, m) are in the order of their trees, B is (k, m), d is even. Near points are gathered to strips,
+    because runs are short.
+    """
+    begin, end = cells
+    gain, rooted, linear, square = profile
+    for cell in prange(first, last):
+        n = end[cell] - begin[cell]
+        rows = -(-n // GROUP) * GROUP
+        points = np.zeros((rows, X.shape[1]), X.dtype)
+        points[:n] = X[begin[cell] : end[cell]]
+        totals = np.zeros((rows, B.shape[0]))
+        S = np.empty((GROUP, STRIP), X.dtype)
+        near = np.empty((Z.shape[0], STRIP), X.dtype)
+        y = np.empty((B.shape[0], STRIP), X.dtype)
+        run, done = starts[cell], 0
+        while run < starts[cell + 1]:
+            width = 0
+            while width < STRIP and run < starts[cell + 1]:
+                j = runs[run, 0] + done
+                size = min(runs[run, 1] - j, STRIP - width)
+                for f in range(Z.shape[0]):
+                    for i in range(size):
+                        near[f, width + i] = Z[f, j + i]
+                for f in range(B.shape[0]):
+                    for i in range(size):
+                        y[f, width + i] = B[f, j + i]
+                width += size
+                done += size
+                if j + size == runs[run, 1]:
+                    run, done = run + 1, 0
+            for i in range(0, rows, GROUP):
+                distances(points, i, near, 0, S[0, :width], S[1, :width])
+                distances(points, i + 2, near, 0, S[2, :width], S[3, :width])
+                for r in range(GROUP):
+                    apply_profile(S[r, :width], gain, rooted, linear, square)
+                add_row_sums(S, width, y, 0, totals[i : i + GROUP])
+        for i in range(n):
+            for k in range(B.shape[0]):
+                out[begin[cell] + i, k] = totals[i, k]

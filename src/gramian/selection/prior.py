@@ -1,0 +1,252 @@
+"""The prior of a model: which kernel and variance each latent function has, and how functions make classes.
+
+    𝒦(A) = Σ_g M_g (A Φ_L)_g v_g (Φ_Lᵀ)_g + σ² 1 1ᵀ A
+
+Functions (classes, or all nodes of a taxonomy but the root) fall into groups g that share a kernel with matrix M_g
+and a variance v_g; Φ_L adds the functions on the path to each class (without a taxonomy it is the identity). The
+groups are Seeger's sharing patterns: tied and separate kernels (§8.1), F1, F2, H1, H2 (§8.2).
+
+When the kernel has no free parameter but its variance, all groups have the same matrix, which is then stored and
+multiplied once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gramian._core.arrays import Array, is_numpy, itemsize
+from gramian._core.memory import working_memory
+from gramian.kernels import Constant, Kernel, scales_itself, split_amplitude
+from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
+from gramian.labels import Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.operators import (
+    InputOperator,
+    Intercept,
+    LabelMixed,
+    Lifted,
+    Operator,
+    OperatorRecord,
+    Separate,
+    choose_operator,
+    cross_operator,
+)
+from gramian.operators.inputs.distances import SquaredDistances, is_isotropic
+
+SHARES = ("tied", "class", "level", "subtree")
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Kernels, variances and structure of the latent functions.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        Without their constant factor; one for all groups or one for each.
+    variances : ndarray of shape (n_groups,)
+        The constant factors.
+    variance_bounds : pair of float or "fixed"
+    groups : ndarray of int of shape (n_functions,)
+    group_names : tuple of str
+    taxonomy : Taxonomy or None
+    order : ndarray of int or None
+        Node numbers of the classes.
+    """
+
+    kernels: tuple[Kernel, ...]
+    variances: np.ndarray
+    variance_bounds: Any
+    groups: np.ndarray
+    group_names: tuple[str, ...]
+    taxonomy: Taxonomy | None = None
+    order: np.ndarray | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one matrix serves all groups."""
+        return len(self.kernels) == 1
+
+    # --- parameters -------------------------------------------------------------------------
+
+    @property
+    def theta(self) -> np.ndarray:
+        """Log-parameters in the order of the operator: kernels, then variances."""
+        return np.concatenate([*(kernel.theta for kernel in self.kernels), np.log(self.variances)])
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Log-bounds of ``theta``; equal ones where a variance is fixed."""
+        rows = [kernel.bounds for kernel in self.kernels]
+        if is_fixed(self.variance_bounds):
+            return np.concatenate([*rows, np.repeat(np.log(self.variances)[:, None], 2, axis=1)])
+        pair = np.log(np.asarray(self.variance_bounds, dtype=float)).reshape(1, 2)
+        return np.concatenate([*rows, np.repeat(pair, self.variances.size, axis=0)])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the log-parameters."""
+        marks = [f" [{name}]" for name in self.group_names] if self.variances.size > 1 else [""]
+        names = []
+        for kernel, mark in zip(self.kernels, [""] if self.is_shared else marks, strict=True):
+            names += [name + mark for name in kernel.parameter_names]
+        return names + ["variance" + mark for mark in marks]
+
+    @property
+    def tied(self) -> np.ndarray | None:
+        """Numbers that are the same for corresponding log-parameters of all groups; None if there is one group."""
+        if self.variances.size == 1:
+            return None
+        size = self.kernels[0].theta.size
+        kernels = np.tile(np.arange(size), len(self.kernels))
+        return np.concatenate([kernels, np.full(self.variances.size, size)])
+
+    def with_theta(self, theta: np.ndarray) -> Prior:
+        """Return a copy with other log-parameters."""
+        sizes = [kernel.theta.size for kernel in self.kernels]
+        *pieces, variances = np.split(np.asarray(theta, dtype=float), np.cumsum(sizes))
+        kernels = [k.clone_with_theta(piece) for k, piece in zip(self.kernels, pieces, strict=True)]
+        return replace(self, kernels=tuple(kernels), variances=np.exp(variances))
+
+    def kernels_with_variances(self) -> tuple[Kernel, ...]:
+        """One kernel for each group, with its variance as a constant factor."""
+        kernels = self.kernels * self.variances.size if self.is_shared else self.kernels
+        return tuple(
+            kernel if variance == 1 else Constant(float(variance), self.variance_bounds) * kernel
+            for kernel, variance in zip(kernels, self.variances, strict=True)
+        )
+
+    # --- operators --------------------------------------------------------------------------
+
+    def operator(
+        self,
+        X: Array,
+        like: Array,
+        intercept_variance: float,
+        name: str,
+        *,
+        learning: bool,
+        rank: int | None = None,
+        random_state: Any = None,
+    ) -> tuple[Operator, OperatorRecord]:
+        """The Gram operator on training examples; ``learning`` keeps distances for other length scales."""
+        copies = len(self.kernels)
+        if name == "low_rank" and copies > 1:
+            raise ValueError(
+                f"operator='low_rank' needs one kernel for all functions, but share gives them {copies}. "
+                "Use share='tied' (or a kernel without free parameters), or operator='streamed'."
+            )
+        distances = None
+        several = (learning or copies > 1) and name != "low_rank"
+        if several and is_numpy(X) and all(map(is_isotropic, self.kernels)):
+            budget = working_memory()
+            if (copies + 1) * X.shape[0] ** 2 * itemsize(X) <= budget or name == "dense":
+                distances = SquaredDistances(X)
+        records: list[OperatorRecord] = []
+
+        def build(kernel: Kernel) -> InputOperator:
+            operator, record = choose_operator(
+                kernel,
+                X,
+                name,
+                copies=copies,
+                distances=distances,
+                rank=rank,
+                random_state=random_state,
+                n_columns=math.prod(like.shape[1:]),
+                gradients=learning,
+            )
+            records.append(record)
+            return operator
+
+        terms = [self._term(build)]
+        if intercept_variance > 0:
+            terms.append((Intercept(intercept_variance, like, X.shape[0]), Identity()))
+        record = replace(records[0], nbytes=sum(record.nbytes for record in records))
+        return LabelMixed(terms), record
+
+    def cross(self, X_new: Array, X: Array, name: str = "auto") -> Operator:
+        """The operator from training to new examples, without the intercept; ``name`` is that of training."""
+        return LabelMixed([self._term(lambda kernel: cross_operator(kernel, X_new, X, name))])
+
+    def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
+        """Operator and label structure of the functions."""
+        matrices = [build(kernel) for kernel in self.kernels]
+        if self.is_shared and self.taxonomy is not None:
+            rooted = np.concatenate([[-1], self.groups])
+            return matrices[0], TreeStructure(self.taxonomy, self.variances, rooted, self.order)
+        if self.is_shared and self.variances.size == 1:
+            return matrices[0], Scalar(self.variances[0])
+        diagonal = Diagonal(self.variances, self.groups)
+        if self.is_shared:
+            return matrices[0], diagonal
+        if self.taxonomy is None:
+            return Separate(matrices, self.groups), diagonal
+        nodes = LabelMixed([(Separate(matrices, self.groups), diagonal)])
+        return Lifted(nodes, self.taxonomy, self.order), Identity()
+
+
+def assemble_prior(
+    kernel: Kernel,
+    share: Any,
+    functions: Sequence[Any],
+    taxonomy: Taxonomy | None = None,
+    order: np.ndarray | None = None,
+) -> Prior:
+    """Give each latent function its group, and each group its kernel and variance.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With numbers; its constant factor is the variance that all groups start from.
+    share : {"tied", "class", "level", "subtree"} or mapping of functions to groups
+    functions : sequence
+        Labels of the functions: classes, or names of all nodes but the root.
+    taxonomy : Taxonomy, default=None
+    order : array of int, default=None
+        Node numbers of the classes.
+    """
+    groups, names = _groups(share, list(functions), taxonomy)
+    constant, base = split_amplitude(kernel)
+    if constant is not None:
+        variance, bounds = float(constant.value), constant.value_bounds
+    else:
+        variance, bounds = 1.0, "fixed" if scales_itself(base) else DEFAULT_BOUNDS
+    size = len(names)
+    kernels = (base,) * (size if base.theta.size else 1)
+    return Prior(kernels, np.full(size, variance), bounds, groups, names, taxonomy, order)
+
+
+def _groups(
+    share: Any, functions: list[Any], taxonomy: Taxonomy | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Group number of each function, and names of the groups."""
+    if isinstance(share, Mapping):
+        unknown = [label for label in functions if label not in share]
+        if unknown:
+            raise ValueError(
+                f"share must give a group for every {'node' if taxonomy else 'class'}; missing: {unknown[:5]!r}"
+                f"{' and more' if len(unknown) > 5 else ''}."
+            )
+        labels = list(dict.fromkeys(share[label] for label in functions))
+        number = {label: g for g, label in enumerate(labels)}
+        groups = np.array([number[share[label]] for label in functions])
+        return groups, tuple(map(str, labels))
+    if not isinstance(share, str) or share not in SHARES:
+        raise ValueError(
+            f"share must be one of {', '.join(map(repr, SHARES))}, or a mapping of classes to groups; got {share!r}."
+        )
+    if share == "tied":
+        return np.zeros(len(functions), dtype=np.int64), ("all",)
+    if share == "class":
+        return np.arange(len(functions)), tuple(map(str, functions))
+    if taxonomy is None:
+        raise ValueError(f"share={share!r} needs hierarchy=...; without one use 'tied' or 'class'.")
+    groups = taxonomy.groups(share)[1:]
+    if share == "level":
+        return groups, tuple(f"level {level + 1}" for level in range(int(groups.max()) + 1))
+    return groups, tuple(str(taxonomy.names[child]) for child in taxonomy.children(0))

@@ -1,0 +1,1 @@
+"""Hinge losses of contrasts between outputs, with orthogonal penalties."""

@@ -1,0 +1,234 @@
+"""Large margins for contrasts of outputs, with any penalty on their normals: hierarchical and flat multi-class SVMs.
+
+    minimise over W    J(W) = Ω(W) + Σ_k c_k ℓ_{y_k}(W x_k),      ℓ_y(u) = max(0, max_a ρ_a (1 − u_{i_a} + u_{j_a}))
+
+over the normals W (m × d), with the contrasts a = (i_a, j_a, ρ_a) of each label (`labels.margins.contrasts`), caps
+c ≥ 0 and a penalty Ω that is quadratic or pushes normals to be orthogonal (`labels.margins.orthogonality`). It is eq. 7
+of Zhou, Xiao & Wu (2011), and each of its rivals in section 5. Their caps are C / n, ours any.
+
+Dual
+    Each example has a coefficient for each of its contrasts, β_ka ≥ 0 with Σ_a β_ka ≤ c_k. With
+    P = Σ_ka β_ka ρ_a (e_i − e_j) x_kᵀ, G = P Pᵀ and S the inverse of the quadratic form at signs σ,
+
+        D(β, σ) = Σ_ka β_ka ρ_a − ½ tr(S G) ≤ min J,      W = S P.
+
+    The representer theorem (their theorem 3) is constructive here: w_i = Σ_k c_ik x_k with c = A S, A_ki = Σ ±β_ka ρ_a.
+
+The gap falls apart into terms that are never negative: with the cost v_ka = ρ_a (1 − u_i + u_j) of each contrast
+
+    J(W) − D(β, σ) = Σ_k [c_k ℓ_k − Σ_a β_ka v_ka] + [Ω(W) − ½ tr(S G)].
+
+Relative gap
+    With strong regularisation J hardly falls from its value J(0) at W = 0, and a gap that is small against J may still
+    be larger than all that was gained. Gaps are therefore compared with the smaller of J and J(0) − J.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+
+from gramian._core.threads import exclusive
+from gramian.labels.margins.contrasts import Contrasts
+from gramian.solvers.solution import Callback, Recorder, Solution
+
+__all__ = ["ContrastProblem", "ContrastRecorder"]
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastProblem:
+    """Examples, their labels, the contrasts of labels, a penalty and caps.
+
+    Parameters
+    ----------
+    inputs : GramRows, or array or CSR array of shape (n, d)
+        The Gram matrix by its rows, or features X with K = X Xᵀ.
+    labels : int array of shape (n_units,)
+        Labels as the contrasts number them.
+    contrasts : Contrasts
+    penalty : QuadraticPenalty or OrthogonalPenalty
+    caps : float or array of shape (n_units,), default=1.0
+        Weight of each loss. Zero takes it out.
+    examples : int array of shape (n_units,), default=None
+        The example of each loss, where one example has several; by default each has one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.labels import OrthogonalPenalty, Taxonomy
+    >>> from gramian.labels import orthogonality_weights, sibling_contrasts
+    >>> from gramian.solvers import ContrastProblem, contrast_ascent
+    >>> pets = Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None})
+    >>> X, y = np.eye(3), np.array([0, 1, 2])
+    >>> contrasts = sibling_contrasts(pets, pets.index(["cat", "dog", "car"]))
+    >>> penalty = OrthogonalPenalty(orthogonality_weights(pets, 0.5))
+    >>> solution = contrast_ascent(ContrastProblem(X, y, contrasts, penalty), tol=1e-6)
+    >>> solution.status
+    'converged'
+    """
+
+    inputs: Any
+    labels: np.ndarray
+    contrasts: Contrasts
+    penalty: Any
+    caps: Any = 1.0
+    examples: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        labels = np.asarray(self.labels, dtype=np.int64)
+        caps = np.asarray(self.caps, dtype=np.float64)
+        if caps.shape not in ((), labels.shape):
+            raise ValueError(
+                f"caps must be a number, or {labels.size} numbers, one for each loss; got shape {caps.shape}."
+            )
+        caps = np.array(np.broadcast_to(caps, labels.shape))
+        examples = np.arange(labels.size) if self.examples is None else np.asarray(self.examples)
+        # compiled loops do not check their indices
+        for name, value, end in (
+            ("labels", labels, self.contrasts.n_labels),
+            ("examples", examples, int(self.inputs.shape[0])),
+        ):
+            if value.shape != labels.shape or np.any(value < 0) or np.any(value >= end):
+                raise ValueError(
+                    f"{name} must be {labels.size} numbers from 0 to {end - 1}, one for each loss; got shape "
+                    f"{value.shape} from {value.min(initial=0)} to {value.max(initial=0)}."
+                )
+        if not np.all(np.isfinite(caps) & (caps >= 0)):
+            raise ValueError(
+                f"caps must be finite and not negative, got {caps.min(initial=0):g} to {caps.max(initial=0):g}."
+            )
+        m = self.contrasts.n_outputs
+        if self.penalty.pattern.shape != (m, m):
+            raise ValueError(
+                f"penalty must be for the {m} outputs of the contrasts, got one for {len(self.penalty.pattern)}."
+            )
+        for name, value in (("labels", labels), ("caps", caps), ("examples", examples)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (n, m) of the coefficients."""
+        return int(self.inputs.shape[0]), self.contrasts.n_outputs
+
+    @property
+    def value_at_zero(self) -> float:
+        """J(0)."""
+        return float(self.caps @ self.contrasts.most()[self.labels])
+
+    def allowed_gap(self, objective: float, tol: float) -> float:
+        """Return the gap that a relative tolerance allows."""
+        return tol * min(objective, max(self.value_at_zero - objective, 0.0))
+
+    def restricted(self, rows: np.ndarray) -> ContrastProblem:
+        """Return the problem with the losses of some examples only, given by a mask."""
+        return replace(self, caps=self.caps * rows[self.examples])
+
+    def latent(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
+        inputs = self.inputs
+        product = (
+            inputs @ coefficients if hasattr(inputs, "rows") else inputs @ (inputs.T @ coefficients)
+        )
+        return np.asarray(product, dtype=np.float64)
+
+    def losses(self, U: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
+        c = self.contrasts
+        with exclusive():
+            costs, worst = _worst(c.start, c.own, c.rival, c.scale, self.labels, self.examples, U)
+        return float(self.caps @ costs), worst
+
+    def subgradient(self, worst: np.ndarray) -> np.ndarray:
+        """Return coefficients (n, m) of a subgradient of the losses, from their worst contrasts (section 4.1)."""
+        c, A = self.contrasts, np.zeros(self.shape)
+        found = np.flatnonzero(worst >= 0)
+        contrast, rows = worst[found], self.examples[found]  # pyright: ignore[reportOptionalSubscript]
+        weight = self.caps[found] * c.scale[contrast]
+        np.add.at(A, (rows, c.own[contrast]), -weight)
+        np.add.at(A, (rows, c.rival[contrast]), weight)
+        return A
+
+
+@numba.njit(cache=True, parallel=True)
+def _worst(start, own, rival, scale, labels, examples, U):
+    costs = np.zeros(labels.size)
+    worst = np.full(labels.size, -1)
+    for k in numba.prange(labels.size):
+        u = U[examples[k]]
+        for a in range(start[labels[k]], start[labels[k] + 1]):
+            cost = scale[a] * (1.0 - u[own[a]] + u[rival[a]])
+            if cost > costs[k]:
+                costs[k], worst[k] = cost, a
+    return costs, worst
+
+
+class ContrastRecorder(Recorder):
+    """Keeps the best upper and lower bound of a solver, and says when it is done.
+
+    Parameters
+    ----------
+    problem : ContrastProblem
+    tol : float
+        Gap relative to the smaller of J and J(0) − J.
+    max_iter : int
+    callback : callable or None
+    patience : int, default=50
+    """
+
+    smallest_fall = 1e-13  # the dual is flat near its maximum
+
+    def __init__(
+        self,
+        problem: ContrastProblem,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+        patience: int = 50,
+    ):
+        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
+        self.contrast_problem = problem
+        self.upper, self.lower = np.inf, -np.inf
+        self.operations = 0.0
+        self.extra: list[tuple[float, float, float]] = []
+
+    def merit(self, objective: float, gap: float) -> float:
+        return gap - objective  # minus the lower bound
+
+    def converged(self, objective: Any, gap: Any) -> Any:
+        allowed = self.contrast_problem.allowed_gap(float(objective.sum()), self.tol)
+        return np.array([float(gap.sum()) <= allowed])
+
+    def shortfall(self, result: Solution) -> str:
+        allowed = self.contrast_problem.allowed_gap(result.objective, self.tol)
+        return f"a duality gap of {result.gap:.2e}, above the {allowed:.2e} that tol={self.tol:.2e} allows"
+
+    def forget(self) -> None:
+        """Drop the bounds so far: those to come have no drift of rounding errors."""
+        self.upper, self.lower = np.inf, -np.inf
+
+    def record(
+        self, coefficients: Any, objective: float, lower: float, *, moved: bool = True
+    ) -> str | None:
+        """Record an iteration at which J was ``objective``; return the status if it was the last one, else None.
+
+        ``coefficients`` is an array, or a function that returns it if a callback wants it.
+        """
+        self.upper, self.lower = min(self.upper, objective), max(self.lower, lower)
+        self.extra.append((objective, lower, self.operations))
+        gap = np.array([max(self.upper - self.lower, 0.0)])
+        if self.callback is not None and callable(coefficients):
+            coefficients = coefficients()
+        A = np.empty((0, 0, 1)) if callable(coefficients) else coefficients[:, :, None]
+        return self.verdict(A, np.array([self.upper]), gap, moved=moved)
+
+    def done(self, coefficients: np.ndarray, status: str) -> Solution:
+        """Return the solution with the best bounds."""
+        gap = np.array([max(self.upper - self.lower, 0.0)])
+        A = coefficients[:, :, None]
+        result = self.solution(A, A, np.array([self.upper]), gap, status)
+        values, duals, operations = np.array(self.extra).T
+        more = {"value": values, "dual": duals, "operations": operations}
+        return replace(result, history=result.history | more, latent=None)

@@ -1,0 +1,1 @@
+"""Complete pairs: ridge regression in closed form."""

@@ -1,0 +1,1 @@
+"""Hinge losses with correlated labels: dual coordinate ascent in three forms."""

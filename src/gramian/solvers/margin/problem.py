@@ -1,0 +1,239 @@
+"""Hinge losses of many labels, coupled by a prior label correlation: the M3L problem.
+
+    minimise over A    P(A) = Σ_il c_il max(0, m_il − y_il u_il) + ½ ⟨A, U⟩,      U = K A R
+
+Signs y are ±1, margins m ≥ 0 and caps c ≥ 0 are numbers for each example and label, K is the Gram matrix of the
+examples and R that of the labels. The dual keeps each coefficient in a box,
+
+    maximise over A    D(A) = Σ_il m_il α_il − ½ ⟨A, U⟩,      0 ≤ α_il = y_il a_il ≤ c_il,
+
+and the gap falls apart into terms that are never negative, so that it has no cancellation and shows where work is left:
+
+    P(A) − D(A) = Σ_il (c_il − α_il) max(0, s_il) + α_il max(0, −s_il),      s_il = m_il − y_il u_il.
+
+The slope s is the gradient of D in α. A is optimal iff α = 0 where s < 0, α = c where s > 0.
+
+Hariharan, Vishwanathan & Varma (2012), eqs. 12 and 25. Their α is half of ours and their cost Δ_l of a wrong label
+twice the margin: with Hamming loss m = 1 and c = 2C (§3.1), with a loss from the kernel on labels m = y (R y) (§3.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+
+from gramian._core.threads import exclusive
+from gramian.solvers.solution import Callback, Recorder, Solution
+
+__all__ = ["MarginProblem", "MarginRecorder", "label_batches"]
+
+BATCH = 32  # labels side by side at most: an interruption need not wait for all labels
+LOOSE = 0.5  # sum of |correlations| with labels visited side by side
+
+
+@dataclass(frozen=True, eq=False)
+class MarginProblem:
+    """Examples, signs of labels, margins, caps and the label correlation of one M3L problem.
+
+    Parameters
+    ----------
+    inputs : GramRows, or array or CSR array of shape (n, d)
+        The Gram matrix K by its rows, or features X with K = X Xᵀ.
+    signs : array of int8 of shape (n, L)
+        +1 where an example has a label, −1 where it has not.
+    correlation : array of shape (L, L), default=None
+        R, symmetric and positive definite. None is the identity: unrelated labels.
+    margins, caps : float or array that broadcasts to (n, L), default=1.0
+        A cap of zero takes an example out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.solvers import MarginProblem, coordinate_ascent
+    >>> X = np.array([[1.0, 2.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> signs = np.array([[1, -1], [-1, -1], [-1, 1]], dtype=np.int8)
+    >>> problem = MarginProblem(X, signs, np.array([[1.0, -0.5], [-0.5, 1.0]]))
+    >>> coordinate_ascent(problem, tol=1e-9).status
+    'converged'
+    """
+
+    inputs: Any
+    signs: np.ndarray
+    correlation: np.ndarray | None = None
+    margins: Any = 1.0
+    caps: Any = 1.0
+
+    def __post_init__(self) -> None:
+        shape = self.signs.shape
+        for name in ("margins", "caps"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, np.broadcast_to(values, shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (n, L) of the coefficients."""
+        return self.signs.shape
+
+    def restricted(self, rows: np.ndarray) -> MarginProblem:
+        """Return the problem with the losses of some examples only, given by a mask."""
+        return replace(self, caps=self.caps * rows[:, None])
+
+    def label_variances(self) -> np.ndarray:
+        """The diagonal of R."""
+        n_labels = self.shape[1]
+        return np.ones(n_labels) if self.correlation is None else np.diag(self.correlation).copy()
+
+    def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return targets y m and the bounds of A, each of shape (L, n): labels are what loops run along."""
+        signs = self.signs.T
+        bound = np.ascontiguousarray(self.caps.T * signs)
+        target = np.ascontiguousarray(self.margins.T * signs)
+        return target, np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+
+    def start(self, coefficients: np.ndarray | None) -> np.ndarray | None:
+        """Return a starting point, clipped into the boxes; None is zero."""
+        if coefficients is None:
+            return None
+        A = np.asarray(coefficients, dtype=np.float64)
+        if A.shape != self.shape:
+            raise ValueError(
+                f"start must have shape {self.shape}, one coefficient for each example and label; got {A.shape}."
+            )
+        return self.signs * np.clip(self.signs * A, 0.0, self.caps)
+
+    def mixed(self, V: np.ndarray) -> np.ndarray:
+        """Return V R."""
+        return V if self.correlation is None else V @ self.correlation
+
+    def latent(self, A: np.ndarray) -> np.ndarray:
+        """Return U = K A R in float64."""
+        inputs = self.inputs
+        product = inputs @ A if hasattr(inputs, "rows") else inputs @ (inputs.T @ A)
+        return np.asarray(self.mixed(np.asarray(product, dtype=np.float64)))
+
+    def values(self, A: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Return the objective P, the gap of each label, and the largest violation of optimality.
+
+        The violation is the magnitude of the projected gradient of D (eq. 31).
+        """
+        with exclusive():
+            # asked for inside, the number of threads would keep the compiled code from being cached
+            chunks = numba.get_num_threads()
+            sums = _sums(self.signs, self.margins, self.caps, A, U, chunks)
+        violation = float(sums[:, :, 2].max(initial=0.0))
+        return float(sums[:, :, 0].sum()), sums[:, :, 1].sum(axis=0), violation
+
+
+@numba.njit(parallel=True, cache=True)
+def _sums(signs, margins, caps, A, U, chunks):
+    """Objective, gap and largest violation of each chunk of rows and label, shape (chunks, L, 3)."""
+    n, L = signs.shape
+    partial = np.zeros((chunks, L, 3))
+    for chunk in numba.prange(chunks):
+        for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+            for j in range(L):
+                alpha = signs[i, j] * A[i, j]
+                slope = margins[i, j] - signs[i, j] * U[i, j]
+                room = (caps[i, j] - alpha) if slope > 0 else alpha
+                partial[chunk, j, 0] += 0.5 * A[i, j] * U[i, j] + caps[i, j] * max(0.0, slope)
+                partial[chunk, j, 1] += room * abs(slope)
+                if room > 0:
+                    partial[chunk, j, 2] = max(partial[chunk, j, 2], abs(slope))
+    return partial
+
+
+class MarginRecorder(Recorder):
+    """Keeps the history of a solver of margin problems and says when it is done.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+    tol : float
+    max_iter : int
+    callback : callable or None
+    patience : int, default=50
+        Iterations without progress after which rounding errors are to blame.
+    """
+
+    def __init__(
+        self,
+        problem: MarginProblem,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+        patience: int = 50,
+    ):
+        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
+        self.margin_problem = problem
+        self.operations = 0.0
+        self.extra: list[tuple[float, float]] = []
+        self.gaps = np.zeros(problem.shape[1])
+
+    smallest_fall = (
+        1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
+    )
+
+    def merit(self, objective: float, gap: float) -> float:
+        return gap - objective  # the dual rises; the primal may do what it likes
+
+    def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
+        """Record an iteration with U = K A R; return the status if it was the last one, else None."""
+        return self.record(A, *self.margin_problem.values(A, U), moved=moved)
+
+    def record(
+        self,
+        A: np.ndarray,
+        objective: float,
+        gaps: np.ndarray,
+        violation: float,
+        *,
+        moved: bool = True,
+    ) -> str | None:
+        """Record an iteration whose values the solver has at hand; return the status as `check` does."""
+        self.gaps = gaps
+        self.extra.append((violation, self.operations))
+        gap = np.array([gaps.sum()])
+        return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
+
+    def done(self, A: np.ndarray, status: str, *, verified: bool = False) -> Solution:
+        """Return the solution; ``verified`` says that the values last recorded have no drift of rounding errors."""
+        objective, gap, _, _ = self.rows[-1]
+        if not verified:
+            U = self.margin_problem.latent(A)
+            self.n_products += 1
+            objective, self.gaps, violation = self.margin_problem.values(A, U)
+            self.extra[-1] = (violation, self.operations)
+            gap = float(self.gaps.sum())
+            if gap <= self.tol * objective:
+                status = "converged"
+            elif status == "converged":
+                status = "stalled"
+        totals = np.array([objective]), np.array([gap])
+        result = self.solution(A[:, :, None], A[:, :, None], *totals, status)
+        violations, operations = np.array(self.extra).T
+        more = {"violation": violations, "operations": operations}
+        return replace(result, gaps=self.gaps, history=result.history | more, latent=None)
+
+
+def label_batches(R: np.ndarray) -> list[np.ndarray]:
+    """Labels in batches to be visited side by side: each has little correlation with the others of its batch."""
+    scale = np.sqrt(np.diag(R))
+    strength = np.abs(R) / np.outer(scale, scale)
+    left = list(range(len(R)))
+    batches = []
+    while left:
+        batch: list[int] = []
+        load = np.zeros(len(R))
+        for label in left:
+            joined = [*batch, label]
+            own = np.array(joined) == label
+            if len(batch) < BATCH and np.all(load[joined] + strength[label, joined] <= LOOSE + own):
+                batch = joined
+                load += strength[label]
+                load[label] -= strength[label, label]
+        batches.append(np.array(batch))
+        left = [label for label in left if label not in batch]
+    return batches

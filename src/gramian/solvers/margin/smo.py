@@ -1,0 +1,213 @@
+"""Sequential minimal optimisation of margin problems: two coefficients of one label at a time.
+
+    maximise over A    D(A) = Σ_il m_il α_il − ½ ⟨A, K A R⟩,      0 ≤ α_il = y_il a_il ≤ c_il
+
+The kernelised M3L of Hariharan, Vishwanathan & Varma (2012), eqs. 26–36 and their appendix A. In signed coefficients A
+the gradient is G = y∘m − U, and A is optimal iff no coefficient can follow its gradient: g ≤ 0 at its upper bound,
+g ≥ 0 at its lower one, g = 0 between. The label with the largest violation is visited. A step takes its largest
+violation p, and the q with which both together would gain most if there were no box (eq. 30),
+
+    (g_p² K_qq + g_q² K_pp − 2 g_p g_q K_pq) / (2 R_ll (K_pp K_qq − K_pq²)),
+
+and maximises D over both exactly. During a visit only the gradient of its label is kept up to date; what the others
+have to hear is gathered in u = Σ_i K_i δ_i and told once, at its end: G_k ← G_k − R_kl u (eqs. 34–36). A visit takes L
+steps, so this costs no more than the steps themselves: O(n) for a coefficient and not O(n L).
+
+Cost
+    2n multiply-adds and n kernel values, seldom new ones, for each of two coefficients; n L for a visit.
+
+Differences from the paper
+    - The box is searched without the cases of Algorithm 2: the maximum without a box if it is inside, else the best of
+      its four edges.
+    - A pair of nearly equal directions (K_pq² close to K_pp K_qq) is not taken: its gain is all rounding.
+    - Shrinking, by LIBSVM's rule: during a visit, points at a bound whose gradient points outwards by more than the
+      largest violation are passed over. As u brings all gradients up to date at its end, nothing has to be restored.
+    - A visit ends early where the violation has fallen to `_ENOUGH` of what it was, since the other labels will change
+      the gradient again, and may take `_FEWEST_STEPS` where L is less.
+    - Stops on the duality gap; a violation that is zero up to rounding ends the search, too.
+    - Rows come from `GramRows`: the stored matrix, or a cache that all labels share.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gramian.solvers.margin.problem import MarginProblem, MarginRecorder
+from gramian.solvers.margin.smo_loops import (
+    Visit,
+    active_points,
+    first_point,
+    second_point,
+    step,
+    steps_of_visit,
+    tell,
+)
+from gramian.solvers.solution import Callback, Solution
+
+__all__ = ["smo"]
+
+# With few labels a visit of L steps would spend its time on telling the others: with 10 labels of 2000 rows, visits of
+# 32 steps need 18 % fewer multiply-adds than visits of 10, visits of 64 steps 20 or 21 %.
+_FEWEST_STEPS = 32
+# Fewer multiply-adds than without it for 80 labels: a third for 300 rows, 6 % for 1000.
+_ENOUGH = 0.1
+
+
+def smo(
+    problem: MarginProblem,
+    *,
+    start: np.ndarray | None = None,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    callback: Callback | None = None,
+    random_state: int = 0,
+) -> Solution:
+    """Solve a margin problem by steps in two coefficients of one label.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+        Its inputs are `GramRows`.
+    start : ndarray of shape (n, L), default=None
+        Coefficients to begin with, which are clipped into their box; None is zero.
+    tol : float, default=1e-4
+        Relative duality gap to reach.
+    max_iter : int, default=None
+        An iteration is n steps, which ends with a certificate. None is 1000 L.
+    callback : callable, default=None
+        Called with `Progress` after each iteration; returns True to stop.
+    random_state : int, default=0
+        Not used: nothing is random. The argument is there for solvers to have one signature.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.operators import GramRows
+    >>> from gramian.solvers import MarginProblem, smo
+    >>> X = np.array([[1.0, 2.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> signs = np.array([[1, -1], [-1, -1], [-1, 1]], dtype=np.int8)
+    >>> rows = GramRows(RBF(1.0), X, 1.0)
+    >>> smo(MarginProblem(rows, signs, np.array([[1.0, -0.5], [-0.5, 1.0]])), tol=1e-9).status
+    'converged'
+    """
+    if not hasattr(problem.inputs, "rows"):
+        raise TypeError(
+            f"smo needs a problem whose inputs are GramRows, got {type(problem.inputs).__name__}. "
+            "Use MarginProblem(GramRows(kernel, X), ...)."
+        )
+    n, n_labels = problem.shape
+    limit = 1000 * n_labels if max_iter is None else max_iter
+    # the gap falls label by label
+    recorder = MarginRecorder(problem, tol, limit, callback, patience=50 * max(1, n_labels))
+    ascent = _Ascent(problem, start)
+    recorder.n_products += start is not None
+    moved = True
+    while True:
+        A, U = ascent.coefficients(), ascent.latent()
+        status = recorder.check(A, U, moved=moved)
+        if status is not None:
+            return recorder.done(A, status)
+        moved = ascent.run(n, floor=_rounding(problem, U))
+        recorder.operations = ascent.operations
+
+
+def _rounding(problem: MarginProblem, U: np.ndarray) -> float:
+    """How large a gradient may be by rounding alone."""
+    terms = np.max(problem.margins, initial=0.0) + np.max(np.abs(U), initial=0.0)
+    return 4 * np.finfo(np.float64).eps * float(terms)
+
+
+class _Ascent:
+    """Coefficients and gradients, one label after the other in memory, and the steps that change them."""
+
+    def __init__(self, problem: MarginProblem, start: np.ndarray | None):
+        n, n_labels = problem.shape
+        self.problem = problem
+        self.signed_margins = problem.signs * problem.margins
+        self.G, self.lower, self.upper = problem.boxes()
+        self.A = np.zeros((n_labels, n))
+        begin = problem.start(start)
+        if begin is not None:
+            self.A = np.ascontiguousarray(begin.T)
+            self.G -= problem.latent(begin).T
+        self.rise = (self.A < self.upper).astype(np.int8)
+        self.fall = (self.A > self.lower).astype(np.int8)
+        violations = np.maximum(self.rise * self.G, -self.fall * self.G)
+        self.violation = violations.max(axis=1, initial=0.0)
+        correlation = np.eye(n_labels) if problem.correlation is None else problem.correlation
+        self.R = np.ascontiguousarray(correlation, dtype=np.float64)
+        self.n_correlated = np.count_nonzero(self.R, axis=0)
+        self.diagonal = problem.inputs.diagonal()
+        # below that the determinant of a pair is rounding
+        self.parallel = math.sqrt(np.finfo(problem.inputs.dtype).eps)
+        self.operations = 0.0
+
+    def coefficients(self) -> np.ndarray:
+        return np.ascontiguousarray(self.A.T)
+
+    def latent(self) -> np.ndarray:
+        return self.signed_margins - self.G.T
+
+    def run(self, n_steps: int, floor: float) -> bool:
+        """Take about as many steps; return whether there was one."""
+        taken = 0
+        while taken < n_steps:
+            steps = self._visit(int(np.argmax(self.violation)), floor)
+            if not steps:
+                break
+            taken += steps
+        return taken > 0
+
+    def _visit(self, label: int, floor: float) -> int:
+        """Take steps in one label and tell the others; return how many there were."""
+        rows, g = self.problem.inputs, self.G[label].copy()
+        rise, fall = self.rise[label], self.fall[label]
+        visit = Visit(
+            self.A[label],
+            self.lower[label],
+            self.upper[label],
+            rise,
+            fall,
+            g,
+            np.zeros_like(g),
+            active_points(g, rise, fall, self.violation[label]),
+            self.diagonal,
+            float(self.R[label, label]),
+            self.parallel,
+            max(floor, _ENOUGH * float(self.violation[label])),
+        )
+        limit = max(_FEWEST_STEPS, len(self.A))
+        if rows.matrix is not None:
+            steps, changed = steps_of_visit(rows.matrix, visit, limit)
+        else:
+            steps, changed = _steps_by_rows(rows, visit, limit)
+        if steps:
+            tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
+            self.operations += changed * (g.size + visit.active.size)
+            self.operations += g.size * self.n_correlated[label]
+        return steps
+
+
+def _steps_by_rows(rows: Any, visit: Visit, limit: int) -> tuple[int, int]:
+    """`steps_of_visit` for a matrix that is not stored."""
+    steps = changed = 0
+    while steps < limit:
+        p = first_point(visit)
+        if p < 0:
+            break
+        row_p = rows.rows(np.array([p]))[0]
+        q = second_point(visit, p, row_p)
+        row_q = rows.rows(np.array([q]))[0] if q >= 0 else row_p
+        moved = step(visit, p, row_p, q, row_q)
+        if moved == 0:
+            break
+        steps, changed = steps + 1, changed + moved
+    return steps, changed

@@ -1,0 +1,1 @@
+"""Smooth losses: solvers in the inner product of the reproducing kernel Hilbert space."""

@@ -1,0 +1,200 @@
+"""The Lanczos process of `minres` and its rotations: one process may serve many shifts λ.
+
+    M V_k = V_{k+1} T_k,      (T_k + λ) rotated to an upper triangle with three diagonals
+
+for a symmetric M, in as many columns as there are systems. Notation and paper: see `minres`. With the columns of
+the triangle (ε_k, δ_k, γ_k), steps go along ``d_k = (v_k − δ_k d_{k−1} − ε_k d_{k−2}) / γ_k``:
+
+    b_k = b_{k−1} + c_k φ_{k−1} d_k,    φ_k = s_k φ_{k−1},    r_k = s_k² r_{k−1} − c_k φ_k v_{k+1},    ‖r_k‖ = φ_k.
+
+Cost beside the product: one pass over b, r and two directions for each shift, compiled for long NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit, prange
+from scipy.linalg import eigvalsh_tridiagonal
+
+from gramian._core.arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._core.fused import LARGE, SMALL, add_scaled, inner
+from gramian._core.threads import exclusive
+from gramian.solvers.rkhs.problem import Problem
+
+_CHUNKS = 64  # a fixed number, so that sums do not depend on the threads
+
+
+class System(Protocol):
+    """What is solved: ``(M + λI) b = c``."""
+
+    c: Array
+    norm_c: Array
+
+    def product(self, v: Array) -> Array:
+        """M v."""
+        ...
+
+
+class Process:
+    """A Lanczos process from given residuals, with the rotations of MINRES for each column of the problem.
+
+    Scalars of the Lanczos process (α, β) have shape (m,), those of the rotations (q,), where m is q or 1.
+
+    Parameters
+    ----------
+    problem : Problem
+    system : System
+    b, r : array of shape (n, C, q)
+        A point and its residual; both are updated in place.
+    shared : bool
+        All residuals are equal: one process serves all columns, which differ in λ only.
+
+    Attributes
+    ----------
+    norm, overlap : array of shape (q,)
+        ‖r‖ and ⟨b, r + c⟩.
+    quotient : array of shape (q,)
+        ⟨z, M z⟩ of the residual r = ‖r‖ z, once multiplied.
+    size : array of shape (m,)
+        ‖M‖ as far as it was seen.
+    active : array of shape (q,)
+        Columns that the last step moved.
+    """
+
+    def __init__(self, problem: Problem, system: System, b: Array, r: Array, *, shared: bool):
+        xp = namespace(r)
+        self.problem, self.system = problem, system
+        if is_numpy(r):  # the loops write to them
+            b, r = np.ascontiguousarray(b), np.ascontiguousarray(r)
+        self.b, self.r = b, r
+        r = xp.asarray(r[:, :, :1], copy=True) if shared else r
+        norm = xp.sqrt(inner(r, r))
+        self.v = r * problem.spread(_ratio(xp.ones_like(norm), norm))
+        self.v_old = xp.zeros_like(r)
+        self.p = self.v  # M v − β v_old, once multiplied
+        self.alpha = self.beta = self.size = xp.zeros_like(norm)
+        self.alphas: list[np.ndarray] = []
+        self.betas: list[np.ndarray] = []
+        self.d = xp.zeros(problem.shape, dtype=r.dtype, device=device_of(r))
+        self.d_old = xp.zeros_like(self.d)
+        zeros = xp.zeros_like(problem.strength)
+        self.active = zeros == 0
+        self.norm = zeros + norm
+        self.overlap = inner(b, self.r) + inner(b, system.c)
+        self.cosine, self.sine = zeros - 1, zeros
+        self.delta, self.epsilon = zeros, zeros
+        self.quotient, self.last = zeros, zeros + 1  # without its last term, last × α
+
+    def multiply(self) -> None:
+        """The product with M for the next step, which also gives ⟨z, M z⟩ of this one."""
+        spread = self.problem.spread
+        self.p = add_scaled(self.system.product(self.v), spread(-self.beta), self.v_old)
+        self.alpha = inner(self.v, self.p)
+        self.alphas.append(to_numpy(self.alpha))
+        self.quotient = self.quotient + self.last * self.alpha
+        xp = namespace(self.v)
+        self.size = xp.maximum(self.size, xp.sqrt(self.beta**2 + self.alpha**2))
+
+    def step(self, active: Array) -> bool:
+        """Update b and r of the active columns; whether that moved anything."""
+        xp = namespace(self.b)
+        problem = self.problem
+        spread, one = problem.spread, xp.ones_like(problem.strength)
+        p = add_scaled(self.p, spread(-self.alpha), self.v)
+        beta = xp.sqrt(inner(p, p))
+        # what is left of an exhausted Krylov space is rounding, and no direction
+        beta = xp.where(beta > xp.finfo(p.dtype).eps * self.size, beta, xp.zeros_like(beta))
+        self.size = xp.maximum(self.size, xp.sqrt(self.alpha**2 + beta**2))
+        v_new = p * spread(_ratio(xp.ones_like(beta), beta))
+        self.betas.append(to_numpy(beta))
+
+        # the rotation that takes β out of the tridiagonal matrix of M + λI
+        diagonal = self.alpha + problem.strength
+        below = self.cosine * self.delta + self.sine * diagonal
+        corner = self.sine * self.delta - self.cosine * diagonal
+        two_below = self.epsilon
+        pivot = xp.sqrt(corner**2 + beta**2)
+        cosine, sine = _ratio(corner, pivot), _ratio(beta * one, pivot)
+        self.epsilon, self.delta = self.sine * beta, -self.cosine * beta
+        step = xp.where(active, cosine * self.norm, 0 * one)
+        norm = sine * self.norm
+        quotient = sine**2 * self.quotient + 2 * sine * cosine * self.cosine * beta
+
+        self._advance(
+            v_new,
+            direction=(-two_below, -below, _ratio(one, pivot)),
+            step=step,
+            residual=(xp.where(active, sine**2, one), xp.where(active, -cosine * norm, 0 * one)),
+        )
+        self.v, self.v_old, self.beta = v_new, self.v, beta
+        self.cosine, self.sine, self.active = cosine, sine, active
+        self.norm = xp.where(active, norm, self.norm)
+        self.quotient = xp.where(active, quotient, self.quotient)
+        self.last = xp.where(active, cosine**2, 0 * one)
+        return bool(xp.any(step != 0))
+
+    def _advance(self, v_new: Array, *, direction: tuple, step: Array, residual: tuple) -> None:
+        """The next direction, b, r and their overlap, from factors of shape (q,)."""
+        scalars = (*direction, step, *residual)
+        c = self.system.c
+        if is_numpy(self.b) and self.b.size >= SMALL:
+            vectors = (self.d_old, self.d, self.b, self.r, self.v, v_new, c)
+            flat = [np.ascontiguousarray(x).reshape(-1, x.shape[2]) for x in vectors]
+            scalars = np.array(scalars, dtype=self.b.dtype)
+            if self.b.size < LARGE:
+                sums = _serial(*flat, scalars)
+            else:
+                with exclusive():
+                    sums = _parallel(*flat, scalars)
+            self.overlap = sums.sum(axis=0)
+            self.d, self.d_old = self.d_old, self.d
+            return
+        two_back, one_back, scale, step, kept, added = (self.problem.spread(x) for x in scalars)
+        d = (self.v + two_back * self.d_old + one_back * self.d) * scale
+        self.d, self.d_old = d, self.d
+        self.b = self.b + step * d
+        self.r = kept * self.r + added * v_new
+        self.overlap = inner(self.b, self.r) + inner(self.b, c)
+
+    def lowest(self, columns: np.ndarray) -> np.ndarray:
+        """The smallest Ritz value of M that each of the columns has seen."""
+        alphas, betas = np.array(self.alphas), np.array(self.betas)
+        kept, place = np.unique(np.minimum(columns, alphas.shape[1] - 1), return_inverse=True)
+        if not self.betas:
+            return alphas[0, kept][place]
+        first = {"select": "i", "select_range": (0, 0)}
+        values = [eigvalsh_tridiagonal(alphas[:, k], betas[:, k], **first)[0] for k in kept]
+        return np.array(values)[place]
+
+
+def _loop(d_old, d, b, r, v, v_new, c, scalars):
+    """All updates of `Process._advance` in one pass; d_old becomes the new direction."""
+    q = b.shape[1]
+    sums = np.zeros((_CHUNKS, q))
+    size = (b.shape[0] + _CHUNKS - 1) // _CHUNKS
+    shared, same = v.shape[1] < q, c.shape[1] < q
+    for chunk in prange(_CHUNKS):
+        for i in range(chunk * size, min(b.shape[0], (chunk + 1) * size)):
+            for k in range(q):
+                j = 0 if shared else k
+                direction = v[i, j] + scalars[0, k] * d_old[i, k] + scalars[1, k] * d[i, k]
+                direction *= scalars[2, k]
+                d_old[i, k] = direction
+                b[i, k] += scalars[3, k] * direction
+                r[i, k] = scalars[4, k] * r[i, k] + scalars[5, k] * v_new[i, j]
+                sums[chunk, k] += np.float64(b[i, k]) * np.float64(r[i, k] + c[i, 0 if same else k])
+    return sums
+
+
+_serial: Any = njit(cache=True, fastmath={"contract"})(_loop)
+_parallel: Any = njit(cache=True, parallel=True, fastmath={"contract"})(_loop)
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """Numerator / denominator, zero where the denominator is."""
+    xp = namespace(numerator)
+    there = denominator != 0
+    safe = xp.where(there, denominator, xp.ones_like(denominator))
+    return xp.where(there, numerator / safe, xp.zeros_like(numerator))

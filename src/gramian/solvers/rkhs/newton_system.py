@@ -1,0 +1,115 @@
+"""Linear kernel conjugate gradients: the Newton system in the RKHS inner product.
+
+    (λI + W𝒦) s = −ρ
+
+is self-adjoint and positive in ``⟨x, y⟩_𝒦 = ⟨x, 𝒦y⟩``, so plain CG runs in that inner product.
+Minimises the Newton model ``⟨ρ, s⟩_𝒦 + ½ ⟨s, (λI + W𝒦) s⟩_𝒦`` over Krylov spaces, hence every
+truncated solution is a descent direction.
+
+Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the system.
+
+Cost: one product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise.
+
+Deviates from Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W
+needs no factor. q systems advance in lockstep; finished ones are frozen by zero steps.
+"""
+
+from __future__ import annotations
+
+from gramian._core.arrays import Array, namespace
+from gramian._core.fused import add_scaled, inner, scale_and_add
+from gramian.losses import Curvature
+from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
+from gramian.solvers.solution import Recorder
+
+SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
+
+
+def solve_newton_system(
+    recorder: Recorder,
+    curvature: Curvature,
+    rho: Array,
+    K_rho: Array,
+    *,
+    objective: Array,
+    relative: Array,
+    max_iter: int,
+    preconditioning: Preconditioning | None = None,
+) -> tuple[Array, Array]:
+    """Solve ``(λI + W𝒦) s = −ρ`` to a relative residual in the RKHS norm.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows the problem and counts the products.
+    curvature : Curvature
+        W.
+    rho, K_rho : array of shape (n, C, q)
+        ρ and 𝒦ρ.
+    objective : array of shape (q,)
+        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P
+        at the end and thereby the residual that the tolerance asks for: nothing is solved better
+        than that.
+    relative : array of shape (q,)
+        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
+        untouched.
+    max_iter : int
+    preconditioning : Preconditioning, default=None
+        If it grows a new space, the solution is handed back as it is: the next Newton step is then easier.
+
+    Returns
+    -------
+    s, K_s : array of shape (n, C, q)
+        The solution and its product with 𝒦.
+    """
+    problem = recorder.problem
+    xp = namespace(rho)
+    strength = problem.spread(problem.strength)
+    r, Kr = -rho, -K_rho
+    norm = inner(r, Kr)
+    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
+    preconditioner = preconditioning and preconditioning.at(curvature)
+    if preconditioner is not None and preconditioner.complete:
+        goal = xp.maximum(relative**2 * norm, enough * objective)
+        s, Ks = preconditioner.solve(r, goal, max_iter)
+        recorder.n_products += preconditioner.n_inner  # each costs as much as one
+        return s, Ks
+    if preconditioner is None:
+        steep = norm
+        p, Kp = xp.asarray(r, copy=True), xp.asarray(Kr, copy=True)  # updates may be in place
+    else:
+        p, Kp = preconditioner.apply(r, Kr)
+        steep = inner(p, Kr)
+    s, Ks = xp.zeros_like(r), xp.zeros_like(r)
+    goal = relative**2 * norm
+    active = (norm > 0) & (relative < 1)
+    for _ in range(max_iter):
+        q = add_scaled(curvature.apply(Kp), strength, p)
+        bend = inner(Kp, q)
+        active = active & (bend > 0)
+        length = _ratio(steep, bend, active)
+        objective = objective - 0.5 * length * steep
+        step = problem.spread(length)
+        s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
+        r = add_scaled(r, -step, q)
+        old, Kr = Kr, recorder.product(r)
+        norm = inner(r, Kr)
+        active = active & (norm > goal) & (norm > enough * objective)
+        if not bool(xp.any(active)):
+            break
+        if preconditioning and preconditioning.grown(recorder, curvature):
+            break
+        z, Kz = (r, Kr) if preconditioner is None else preconditioner.apply(r, Kr)
+        new_steep = norm if preconditioner is None else inner(z, Kr)
+        # a preconditioner that is itself iterative is not quite the same each time
+        fall = new_steep if preconditioner is None else new_steep - inner(z, old)
+        turn = problem.spread(_ratio(fall, steep, active))
+        p, Kp = scale_and_add(p, turn, z), scale_and_add(Kp, turn, Kz)
+        steep = new_steep
+    return s, Ks
+
+
+def _ratio(numerator: Array, denominator: Array, where: Array) -> Array:
+    xp = namespace(numerator)
+    one, zero = xp.ones_like(numerator), xp.zeros_like(numerator)
+    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)

@@ -1,0 +1,1 @@
+"""Preconditioners from functions of few examples, and when they pay."""

@@ -1,0 +1,37 @@
+"""Compiled updates of long vectors are the plain expressions."""
+
+import numpy as np
+import pytest
+
+from gramian._core import fused as _fused
+
+
+@pytest.mark.parametrize(
+    "limits", [(10**9, 10**9), (1, 10**9), (1, 1)], ids=["plain", "serial", "parallel"]
+)
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_updates(limits, columns, dtype, rng, monkeypatch):
+    monkeypatch.setattr(_fused, "SMALL", limits[0])
+    monkeypatch.setattr(_fused, "LARGE", limits[1])
+    x, y, z = (rng.normal(size=(40, 7, columns)).astype(dtype) for _ in range(3))
+    a = rng.normal(size=(1, 1, columns)).astype(dtype)
+    tight = {
+        "rtol": 1e-4 if dtype == np.float32 else 1e-12,
+        "atol": 1e-5 if dtype == np.float32 else 1e-13,
+    }
+    np.testing.assert_allclose(_fused.add_scaled(y.copy(), a, x), y + a * x, **tight)
+    np.testing.assert_allclose(_fused.scale_and_add(y.copy(), a, x), x + a * y, **tight)
+    expected = z * (x - (y * x).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(_fused.centred(z, y, x), expected, **tight)
+    products = _fused.inner(x, y)
+    assert products.dtype == np.float64
+    np.testing.assert_allclose(products, (x * y).sum(axis=(0, 1)), **tight)
+
+
+def test_in_place_only_if_compiled(rng):
+    """Small arrays are left alone, views that are not contiguous too."""
+    y, x = rng.normal(size=(2, 40, 7, 1))
+    before = y.copy()
+    _fused.add_scaled(y, np.ones((1, 1, 1)), x)
+    np.testing.assert_array_equal(y, before)
