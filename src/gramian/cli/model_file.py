@@ -38,6 +38,7 @@ METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
 OTHER_TYPES = {
+    "gramian.estimators.record.Fitted",
     "gramian.selection.prior.Prior",
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from gramian._core.validation import check_sample_weight
+from gramian.estimators.examples import TrainingData
 from gramian.labels import Taxonomy, as_taxonomy
 
-__all__ = ["label_weights", "node_names", "read_labels"]
+__all__ = ["TreeLabels", "label_weights", "node_names", "read_labels"]
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """Names of nodes of a tree as targets; without a hierarchy all of them are below one root."""
+
+    hierarchy: Any
+    checks: ClassVar = {}
+
+    def flattened(self, y: Any) -> Any:
+        return y
+
+    def read(self, data: TrainingData) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
+        return read_labels(self.hierarchy, data.y)
 
 
 def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
