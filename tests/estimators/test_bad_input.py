@@ -111,7 +111,7 @@ BAD_FITS = [
     *(parameter("warm_start", v, TypeError, "True or False") for v in (1, None, "yes")),
     *(parameter("class_weight", v, ValueError, "'balanced'") for v in ("balance", 2.0, [1, 2, 3])),
     Bad("class_weight of no class", KLR(class_weight={7: 1.0}), ValueError, ("class_weight", "[0, 1, 2]")),
-    Bad("class_weight is text", SVC(class_weight={0: "x"}), ValueError, ("class_weight", "'x'")),
+    Bad("class_weight is text", SVC(class_weight={0: "x"}), TypeError, ("class_weight", "'x'")),
     Bad("class_weight negative", KLR(class_weight={0: -2.0}), ValueError, ("class_weight", "negative", "-2")),
     Bad("class_weight NaN", SVC(class_weight={0: np.nan}), ValueError, ("class_weight", "finite", "nan")),
     Bad("class_weight all zero", KLR(class_weight=dict.fromkeys(range(3), 0)), ValueError, ("class_weight is zero",)),

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from gramian._core.arrays import (
@@ -24,6 +23,7 @@ from gramian._core.arrays import (
     to_numpy,
 )
 from gramian._core.validation import check_sample_weight, naming_text
+from gramian.estimators.class_weight import of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.labels import as_taxonomy
 from gramian.labels.taxonomy.builders import join_paths
@@ -83,7 +83,7 @@ class Numbers:
         return y
 
     def read(self, data: TrainingData) -> SmoothTargets:
-        with naming_text(data.X):
+        with naming_text(data.like):
             values = in_float64(data.y, data.like)
         single = values.ndim == 1
         values = namespace(values).reshape(values, (values.shape[0], 1, -1))
@@ -219,21 +219,13 @@ def with_class_weight(
     class_weight: Any, data: TrainingData, labels: Array, codes: Array
 ) -> Array | None:
     """Return the weights of the examples times those of their classes; None if all are one."""
-    if class_weight is None:
+    of_classes = of_examples(class_weight, to_numpy(labels), to_numpy(codes))
+    if of_classes is None:
         return data.weights
-    if not isinstance(class_weight, dict) and class_weight != "balanced":
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of class: weight, got {class_weight!r}."
-        )
-    classes, codes = to_numpy(labels), to_numpy(codes)
-    try:
-        values = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    except ValueError as error:
-        raise ValueError(f"class_weight does not fit the classes in y: {error}") from None
-    per_example = check_sample_weight(values[codes], data.like, name="class_weight")
+    weights = asarray_like(of_classes, data.like)
     if data.weights is None:
-        return per_example
-    product = data.weights * per_example
+        return weights
+    product = data.weights * weights
     return check_sample_weight(product, data.like, name="class_weight × sample_weight")
 
 

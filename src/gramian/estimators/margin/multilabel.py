@@ -222,11 +222,9 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     def _caps(self, labels: LabelSigns, weights: np.ndarray | None) -> Any:
         """Largest coefficients: 2 C × weights."""
         caps = 2.0 * self.C
-        if weights is not None:
-            caps = caps * weights[:, None]
-        of_classes = label_weights(self.class_weight, labels)
-        if of_classes is not None:
-            caps = caps * of_classes
+        rows = None if weights is None else weights[:, None]
+        for factor in (rows, label_weights(self.class_weight, labels)):
+            caps = caps if factor is None else caps * factor
         return not_all_zero(caps)
 
     def _solver_name(self, kernel: Kernel, X: Array, *, correlated: bool) -> str:

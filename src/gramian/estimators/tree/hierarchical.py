@@ -237,10 +237,8 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     ) -> np.ndarray:
         """The weight of each example's loss."""
         caps = np.full(nodes.size, float(self.C))
-        if weights is not None:
-            caps *= weights
-        if self.class_weight is not None:
-            caps *= label_weights(self.class_weight, taxonomy, nodes)
+        for factor in (weights, label_weights(self.class_weight, taxonomy, nodes)):
+            caps = caps if factor is None else caps * factor
         return not_all_zero(caps)
 
     # --- predict ----------------------------------------------------------------------------

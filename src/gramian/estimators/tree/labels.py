@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from gramian._core.validation import check_sample_weight
+from gramian.estimators.class_weight import of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.labels import Taxonomy, as_taxonomy
 
@@ -69,24 +69,17 @@ def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np
     return taxonomy, np.sort(leaf_names), _nodes_of(taxonomy, y)
 
 
-def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
-    """Return the weight of each example by its label, from a dict by name or "balanced"."""
-    labels, codes = np.unique(nodes, return_inverse=True)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_class_weight("balanced", classes=labels, y=nodes)[codes]
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}."
-        )
-    of_nodes = np.ones(taxonomy.n_nodes)
-    try:
-        listed = taxonomy.index(list(class_weight))
-    except ValueError as error:
-        raise ValueError(f"class_weight must name labels. {error}") from None
-    given = [*class_weight.values(), 1.0]  # one that is not listed: those that are may all be zero
-    checked = check_sample_weight(given, np.empty(len(given)), name="class_weight")
-    of_nodes[listed] = np.asarray(checked)[:-1]
-    return of_nodes[nodes]
+def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray | None:
+    """Return the weight of each example by its label; weights of labels that y does not hold are ignored."""
+    numbers, codes = np.unique(nodes, return_inverse=True)
+    if isinstance(class_weight, Mapping):
+        try:
+            listed = taxonomy.index(list(class_weight)).tolist()
+        except ValueError as error:
+            raise ValueError(f"class_weight must name labels. {error}") from None
+        weights = dict(zip(listed, class_weight.values(), strict=True))
+        class_weight = {number: weights.get(number, 1.0) for number in numbers.tolist()}
+    return of_examples(class_weight, numbers, codes)
 
 
 def node_names(taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
