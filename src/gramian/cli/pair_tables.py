@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian import Pairs
-from gramian.cli.errors import UserError, require
-from gramian.cli.pipeline import preprocessing
+from gramian.cli.errors import UserError, read_or_say, require
+from gramian.cli.plan import preprocessing
 from gramian.cli.tables import (
     COLUMNS,
     NUMBER,
@@ -28,7 +28,6 @@ from gramian.cli.tables import (
     extension_of,
     labels_as,
     read_frame,
-    read_or_say,
 )
 
 __all__ = ["Objects", "PairLayout", "Side", "read_new_pairs", "read_training_pairs"]

@@ -6,9 +6,6 @@ is a number or a text because it was one in training, whatever the new file happ
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.cli.errors import UserError, require
+from gramian.cli.errors import UserError, read_or_say, require
 
 __all__ = ["Layout", "read_new", "read_training"]
 
@@ -159,18 +156,6 @@ def extension_of(path: Path) -> str:
             return extension
     known = ", ".join(COLUMNS + SPARSE_ROWS + ARRAYS)
     raise UserError(f"{path}: unknown kind of file; the name must end in one of {known}.")
-
-
-def read_or_say(path: Path, read: Callable[[], Any]) -> Any:
-    """Read, or say in one line why not."""
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    try:
-        return read()
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"Cannot read {path}: {error}") from None
 
 
 # --- columns ---------------------------------------------------------------------------------------
