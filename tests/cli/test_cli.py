@@ -5,7 +5,6 @@ import importlib.util
 import pytest
 
 import gramian
-from gramian.cli import app as cli
 from gramian.cli import demo as demo_module
 from gramian.cli import main
 from gramian.datasets import load_digits_split

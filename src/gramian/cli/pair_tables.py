@@ -8,6 +8,7 @@ the objects of the training pairs; other columns of the pair table are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian import Pairs
-from gramian.cli.errors import UserError, read_or_say, require
+from gramian.cli.errors import UserError
 from gramian.cli.plan import preprocessing
 from gramian.cli.tables import (
     COLUMNS,
     NUMBER,
     Layout,
     as_kinds,
+    check_names,
     column_layout,
     column_target,
     extension_of,
-    labels_as,
+    new_target,
     read_frame,
+    some_of,
 )
 
 __all__ = ["Objects", "PairLayout", "Side", "read_new_pairs", "read_training_pairs"]
@@ -137,7 +140,7 @@ def read_training_pairs(
     files = [left] if right is None else [left, right]
     ids = [_names(file, keep_index=True)[0] for file in files]
     columns = _id_columns(data, ids, target, homogeneous=right is None)
-    frame = read_frame(data, extension_of(data), text=[*columns, target])
+    frame = read_frame(data, text=[*columns, target])
     y = column_target(frame, target, data, labels_are_text=False)
     # one side for each column of ids: of two files, or both of the same file
     sides, transformers, tables, indices = [], [], [], []
@@ -156,8 +159,7 @@ def read_training_pairs(
         transformers += [transformer] * len(index)
         sides += [Side(column, name, features) for column in its_columns]
         indices += index
-    (left_table, left_ids), (right_table, right_ids) = (*tables, (None, None))[:2]
-    X = Pairs(left_table, right_table, *indices, left_ids=left_ids, right_ids=right_ids)
+    X = _pairs(tables, indices)
     unused = tuple(name for name in frame.columns if name not in (*columns, target))
     layout = PairLayout(target, *sides, homogeneous=right is None, left_out=unused)
     return X, y, layout, Objects(*transformers, tables=X[:0])
@@ -193,56 +195,42 @@ def read_new_pairs(
         raise UserError(
             f"--right {right}: the model's pairs are of one kind of object; give new ones by --left."
         )
-    _check_names(data, _names(data), [layout.left.column, layout.right.column])
-    text = [layout.left.column, layout.right.column, layout.target]
-    frame = read_frame(data, extension_of(data), text=text)
+    columns = [layout.left.column, layout.right.column]
+    check_names(data, _names(data), *columns)
+    frame = read_frame(data, text=[*columns, layout.target])
     known = objects.tables
-    tables = [
-        _extended(left, layout.left, objects.left, known.left, known.left_ids),
-        (None, None)
-        if layout.homogeneous
-        else _extended(right, layout.right, objects.right, known.right, known.right_ids),
-    ]
+    tables = [_extended(left, layout.left, objects.left, known.left, known.left_ids)]
+    if not layout.homogeneous:
+        right_table = (known.right, known.right_ids)
+        tables.append(_extended(right, layout.right, objects.right, *right_table))
+    sources = [("--left", left), ("--left", left) if layout.homogeneous else ("--right", right)]
     indices = []
-    for side, path, (_, ids) in (
-        (layout.left, left, tables[0]),
-        (layout.right, left if layout.homogeneous else right, tables[not layout.homogeneous]),
-    ):
-        place = "the training tables" if path is None else f"{path} or the training tables"
-        option = "--right" if side is layout.right and not layout.homogeneous else "--left"
-        remedy = f"Give them by {option} FILE" if path is None else f"Add them to {path}"
-        indices.append(_looked_up(frame, side.column, data, ids, place, remedy))
-    X = Pairs(tables[0][0], tables[1][0], *indices, left_ids=tables[0][1], right_ids=tables[1][1])
-    if not need_target:
-        return X, None
-    y = column_target(frame, layout.target, data, labels_are_text=layout.labels == "text")
-    return X, labels_as(y, layout.labels, data)
+    for column, (option, path), (_, ids) in zip(columns, sources, (tables * 2)[:2], strict=True):
+        place, remedy = "the training tables", f"Give them by {option} FILE"
+        if path is not None:
+            place, remedy = f"{path} or the training tables", f"Add them to {path}"
+        indices.append(_looked_up(frame, column, data, ids, place, remedy))
+    X = _pairs(tables, indices)
+    return X, new_target(frame, layout, data) if need_target else None
+
+
+def _pairs(tables: list[tuple[Any, Any]], indices: list[np.ndarray]) -> Pairs:
+    """Pairs of objects of one table, or of two, each with its ids."""
+    (left, left_ids), (right, right_ids) = (*tables, (None, None))[:2]
+    return Pairs(left, right, *indices, left_ids=left_ids, right_ids=right_ids)
 
 
 def _names(path: Path, *, keep_index: bool = False) -> list[str]:
     """Names of the columns."""
-    extension = _table_extension(path)
-    require("pandas", purpose=f"Reading {path}")
-    import pandas as pd
-
-    if extension == ".parquet":
-        return list(read_frame(path, extension, text=[], keep_index=keep_index).columns)
-    separator = "\t" if extension.startswith(".tsv") else ","
-    head = read_or_say(path, lambda: pd.read_csv(path, nrows=0, sep=separator))
-    return [str(name) for name in head.columns]
-
-
-def _table_extension(path: Path) -> str:
-    extension = extension_of(path)
-    if extension not in COLUMNS:
+    if extension_of(path) not in COLUMNS:
         raise UserError(f"{path}: tables of pairs and objects end in one of {', '.join(COLUMNS)}.")
-    return extension
+    return list(read_frame(path, text=[], keep_index=keep_index, n_rows=0).columns)
 
 
 def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -> list[str]:
     """Columns of the pair table with the ids of the left and right objects."""
     names = _names(data)
-    _check_names(data, names, [target])
+    check_names(data, names, target)
     rest = [name for name in names if name != target]
     named = [] if homogeneous or ids[0] == ids[1] else ids
     found = [name if name in rest else None for name in named] or [None, None]
@@ -250,16 +238,15 @@ def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -
     if len(free) < found.count(None):
         raise UserError(
             f"{data} needs two columns with the ids of the objects besides the target {target!r}; "
-            f"it has {_some(names)}."
+            f"it has {some_of(names)}."
         )
     return [free.pop(0) if name is None else name for name in found]
 
 
-def _object_table(path: Path, id_column: str, text: list[str] | None = None) -> Any:
+def _object_table(path: Path, id_column: str, text: Iterable[str] = ()) -> Any:
     """Read the features of objects, with their ids as the index."""
-    extension = _table_extension(path)
-    frame = read_frame(path, extension, text=[id_column, *(text or [])], keep_index=True)
-    _check_names(path, list(frame.columns), [id_column])
+    check_names(path, _names(path, keep_index=True), id_column)
+    frame = read_frame(path, text=[id_column, *text], keep_index=True)
     ids = _ids(frame, id_column, path)
     repeated = np.flatnonzero(ids.duplicated())
     if len(repeated):
@@ -308,13 +295,3 @@ def _ids(frame: Any, column: str, path: Path) -> Any:
         row = int(missing.argmax()) + 1
         raise UserError(f"{path}: the id in column {column!r} is missing in row {row}.")
     return frame[column].map(str)
-
-
-def _check_names(path: Path, names: list[str], needed: list[str]) -> None:
-    for name in needed:
-        if name not in names:
-            raise UserError(f"{path} has no column {name!r}; it has {_some(names)}.")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
