@@ -80,9 +80,9 @@ def _profile_at(squared, profile):
 def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
-    Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any point of the box: cells are split
-    until what one can contribute is negligible. A box for which that is more than ``error`` is given up, its counts
-    are too low.
+    Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any
+    point of the box: cells are split until what one can contribute is negligible. A box for which that is more than
+    ``error`` is given up, its counts are too low.
     """
     negligible = error / 64
     squared_radius = radius * radius
