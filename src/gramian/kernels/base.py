@@ -194,32 +194,20 @@ class Kernel(ABC, BaseEstimator):
 
     # --- algebra ----------------------------------------------------------------------------
 
-    # The algebra is built on this class, hence imported where it is used.
-
     def __add__(self, other: Any) -> Kernel:
-        from gramian.kernels.algebra import Sum, as_term
-
-        return Sum(self, as_term(other))
+        return _algebra().Sum(self, _algebra().as_term(other))
 
     def __radd__(self, other: Any) -> Kernel:
-        from gramian.kernels.algebra import as_term
-
-        return as_term(other) + self
+        return _algebra().as_term(other) + self
 
     def __mul__(self, other: Any) -> Kernel:
-        from gramian.kernels.algebra import Product, as_term
-
-        return Product(self, as_term(other))
+        return _algebra().Product(self, _algebra().as_term(other))
 
     def __rmul__(self, other: Any) -> Kernel:
-        from gramian.kernels.algebra import as_term
-
-        return as_term(other) * self
+        return _algebra().as_term(other) * self
 
     def __pow__(self, exponent: float) -> Kernel:
-        from gramian.kernels.algebra import Power
-
-        return Power(self, exponent)
+        return _algebra().Power(self, exponent)
 
     # Operators meet NumPy scalars on the left (np.float64(2) * kernel): refuse to be treated as an array.
     __array_ufunc__ = None
@@ -286,6 +274,13 @@ class Kernel(ABC, BaseEstimator):
             )
         # a NumPy scalar, as grid searches give it, would turn float32 arrays into float64
         return float(value) if np.ndim(value) == 0 else value
+
+
+def _algebra() -> Any:
+    """The module of sums and products: it is built on the class above, hence imported when it is used."""
+    from gramian.kernels import algebra
+
+    return algebra
 
 
 def _same_if_none(X: Array, Z: Array | None, offset: int | None) -> tuple[Array, int | None]:

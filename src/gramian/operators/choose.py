@@ -113,7 +113,7 @@ def choose_operator(
         operator = LowRank(kernel, X, wanted_rank, random_state=random_state)
         reason = f"{reason}, rank {operator.rank} of {operator.shape[0]}"
     elif chosen == "tree_code":
-        operator = request.tree if name == "auto" else TreeCode(kernel, X)
+        operator = request.tree  # planned already, if it was weighed
     else:
         operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
     return operator, _recorded(operator, chosen, reason, candidates)

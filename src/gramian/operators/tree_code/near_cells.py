@@ -138,7 +138,7 @@ def find_near_cells(task: Task, most_pairs: float) -> NearCells | None:
     starts = np.concatenate([[0], np.cumsum(n_runs)])
     runs = np.empty((int(starts[-1]), 2), dtype=np.int64)
     with exclusive():
-        list_near(sources, (low, high), radius, starts, runs)
+        list_near(sources, (low, high), radius, exact, starts, runs)
     rows = _ordered(X, target_order, units, dtype)
     columns = rows if task.Z is None else _ordered(task.sources, source_order, units, dtype)
     lists = NearLists(rows, np.ascontiguousarray(columns.T), begin, end, starts, runs)
