@@ -70,9 +70,6 @@ class CountingOperator(Operator):
     def diagonal(self, n_outputs: int = 1) -> Any:
         return self.operator.diagonal(n_outputs)
 
-    def cross(self, X_new: Any) -> Operator:
-        return self.operator.cross(X_new)
-
     def vjp(self, E: Any, F: Any) -> np.ndarray:
         return self.operator.vjp(E, F)
 
@@ -99,9 +96,6 @@ def check_operator(
     dense: Any,
     *,
     n_outputs: int | None = None,
-    n_trailing: int | None = None,
-    X_new: Any = None,
-    cross: Any = None,
     seed: int = 0,
 ) -> None:
     """Check that an operator keeps its contract.
@@ -116,10 +110,6 @@ def check_operator(
         ``vec(M A S)`` is ``kron(S, M) vec(A)``; or a function of arrays (m, C) and (m, C, q).
     n_outputs : int, default=None
         C; needed with a callable. By default what follows from the shape of ``dense``, or 3.
-    n_trailing : int, default=None
-        q, if the operator takes arrays (n, C, q) with this q only, as a mask for each column does.
-    X_new, cross : default=None
-        New examples, and what ``operator.cross(X_new)`` should be, in the forms of ``dense``.
     seed : int, default=0
 
     Raises
@@ -135,22 +125,15 @@ def check_operator(
     >>> from gramian.testing import check_operator
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
     >>> kernel = RBF(2.0)
-    >>> check_operator(Streamed(kernel, X), kernel(X), X_new=X[:4], cross=kernel(X[:4], X))
+    >>> check_operator(Streamed(kernel, X), kernel(X))
+    >>> check_operator(Streamed(kernel, X[:4], X), kernel(X[:4], X))  # for prediction
     """
-    contract = _contract(operator, dense, n_outputs, n_trailing, seed)
-    contract._check()
-    if X_new is not None:
-        _CrossContract(operator, seed, contract, X_new, cross)._check()
-
-
-def _contract(
-    operator: Operator, dense: Any, n_outputs: int | None, n_trailing: int | None, seed: int
-) -> _OperatorContract:
     n, m = operator.shape
     if callable(dense):
         if n_outputs is None:
             raise TypeError("check_operator needs n_outputs when dense is a function.")
-        return _OperatorContract(operator, seed, dense, n_outputs, n_trailing)
+        _OperatorContract(operator, seed, dense, n_outputs)._check()
+        return
     matrix = np.asarray(dense, dtype=float)
     if matrix.shape == (n, m):
         n_outputs = n_outputs or 3
@@ -164,7 +147,7 @@ def _contract(
             return np.stack([oracle(B[:, :, j]) for j in range(B.shape[2])], axis=2)
         return (matrix @ B.T.reshape(-1)).reshape(C, n).T
 
-    return _OperatorContract(operator, seed, oracle, C, n_trailing)
+    _OperatorContract(operator, seed, oracle, C)._check()
 
 
 @dataclass(frozen=True)
@@ -172,7 +155,6 @@ class _OperatorContract(Contract):
     subject: Operator
     oracle: Callable[..., Any]
     n_outputs: int
-    n_trailing: int | None
 
     @property
     def _precision(self) -> float:
@@ -181,8 +163,6 @@ class _OperatorContract(Contract):
     @property
     def _shapes(self) -> list[tuple[int, ...]]:
         """What may follow the first axis."""
-        if self.n_trailing is not None:
-            return [(self.n_outputs, self.n_trailing)]
         return [(self.n_outputs,), (self.n_outputs, 1), (self.n_outputs, 2)]
 
     @property
@@ -239,7 +219,7 @@ class _OperatorContract(Contract):
             assert_close(left, right, self._precision, scale=float(scale))
 
     def has_diagonal(self) -> None:
-        """diagonal(C) is the diagonal of a square operator, shape (n, C), or (n, C, q) with a mask for each column."""
+        """diagonal(C) is the diagonal of a square operator, shape (n, C)."""
         if not self._is_square:
             return
         found = to_numpy(self.subject.diagonal(self.n_outputs))
@@ -297,23 +277,6 @@ class _OperatorContract(Contract):
         (B,) = next(self._columns())
         assert_close(copy @ B, self.subject @ B, self._precision)
         assert copy.shape == self.subject.shape, f"shape {copy.shape}."
-
-
-@dataclass(frozen=True)
-class _CrossContract(Contract):
-    subject: Operator
-    square: _OperatorContract
-    X_new: Any
-    cross: Any
-
-    def crosses(self) -> None:
-        """cross(X_new) is the rectangular operator from training examples to new ones."""
-        operator, square = self.subject.cross(self.X_new), self.square
-        shape = (self.X_new.shape[0], self.subject.shape[1])
-        assert tuple(operator.shape) == shape, f"shape {operator.shape}, not {shape}."
-        other = _contract(operator, self.cross, square.n_outputs, square.n_trailing, self.seed)
-        other.has_shape_and_dtype()
-        other.multiplies()
 
 
 def _inner(E: np.ndarray, F: np.ndarray) -> float:

@@ -84,15 +84,7 @@ def optimum(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     U : ndarray of shape (n, C, q)
     """
     n, C, q = problem.shape
-    basis = np.eye(n * C).reshape(n, C, n * C)
-    # the operator takes exactly q trailing columns if it is masked: cut the basis into pieces of q
-    pieces = []
-    for start in range(0, n * C, q):
-        piece = basis[:, :, start : start + q]
-        padding = np.zeros((n, C, q - piece.shape[2]))
-        product = problem.operator @ np.concatenate([piece, padding], axis=2)
-        pieces.append(product[:, :, : piece.shape[2]])
-    K = np.concatenate(pieces, axis=2).reshape(n * C, n * C)
+    K = (problem.operator @ np.eye(n * C).reshape(n, C, n * C)).reshape(n * C, n * C)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     L = vectors * np.sqrt(np.clip(values, 0, None))
     targets = np.broadcast_to(problem.targets, problem.shape)
