@@ -2,6 +2,8 @@
 
 Every public method of a contract is a clause: its docstring states what must hold, and it raises AssertionError where
 that does not hold. Helpers of the clauses begin with an underscore. Clauses run in the order in which they are written.
+
+The suites import this module as ``check``.
 """
 
 from __future__ import annotations
@@ -13,18 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-__all__ = [
-    "Contract",
-    "assert_agree",
-    "assert_close",
-    "assert_positive_semidefinite",
-    "assert_unchanged",
-    "layouts",
-    "numerical_gradient",
-    "read_only",
-    "refusal",
-]
 
 
 @dataclass(frozen=True)
@@ -64,13 +54,13 @@ class Contract:
         assert theta.ndim == 1, f"theta has shape {theta.shape}."
         same = subject.clone_with_theta(theta)
         assert type(same) is type(subject), f"clone_with_theta gives a {type(same).__name__}."
-        assert_close(same.theta, theta, 1e-12, "the same theta")
-        assert_close(values(same), expected, rtol, "values with the same theta")
+        close(same.theta, theta, 1e-12, "the same theta")
+        close(values(same), expected, rtol, "values with the same theta")
         moved = theta + np.linspace(0.1, 0.4, theta.size)
         other = subject.clone_with_theta(moved)
-        assert_close(other.theta, moved, 1e-12, "theta of the copy")
-        assert_close(subject.theta, theta, 0.0, "theta of the original afterwards")
-        assert_close(values(subject), expected, rtol, "values of the original afterwards")
+        close(other.theta, moved, 1e-12, "theta of the copy")
+        close(subject.theta, theta, 0.0, "theta of the original afterwards")
+        close(values(subject), expected, rtol, "values of the original afterwards")
         return other
 
     def _check_gradient(
@@ -86,10 +76,10 @@ class Contract:
         assert isinstance(gradient, np.ndarray), f"vjp returned {type(gradient).__name__}."
         assert gradient.shape == theta.shape, f"vjp has shape {gradient.shape}."
         expected = numerical_gradient(lambda t: function(subject.clone_with_theta(t)), theta)
-        assert_close(gradient, expected.reshape(-1), rtol, what, scale)
+        close(gradient, expected.reshape(-1), rtol, what, scale)
 
 
-def assert_close(
+def close(
     actual: Any, expected: Any, rtol: float = 1e-9, what: str = "", scale: float | None = None
 ) -> None:
     """Entries differ by at most ``rtol`` × ``scale``, by default the largest entry expected."""
@@ -102,19 +92,19 @@ def assert_close(
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, not {expected.shape}."
 
 
-def assert_agree(
+def agree(
     rows: Iterable[tuple[str, Any, Any]], rtol: float, dtype: Any, scale: float | None = None
 ) -> None:
     """In each row of name, found and expected, the found one is a dense array of that dtype and close."""
     for name, found, expected in rows:
         assert type(found) is np.ndarray, f"{name} is {type(found)}."
         assert found.dtype == dtype, f"{name} has dtype {found.dtype}, not {np.dtype(dtype)}."
-        assert_close(found, expected, rtol, name, scale)
+        close(found, expected, rtol, name, scale)
 
 
-def assert_positive_semidefinite(matrix: np.ndarray, rtol: float) -> None:
+def positive_semidefinite(matrix: np.ndarray, rtol: float) -> None:
     """The matrix is symmetric and has no negative eigenvalue."""
-    assert_close(matrix, matrix.T, rtol, "symmetry")
+    close(matrix, matrix.T, rtol, "symmetry")
     eigenvalues = np.linalg.eigvalsh(matrix)
     largest = np.max(np.abs(eigenvalues))
     assert eigenvalues[0] >= -rtol * largest, (
@@ -122,7 +112,7 @@ def assert_positive_semidefinite(matrix: np.ndarray, rtol: float) -> None:
     )
 
 
-def assert_unchanged(use: Callable[..., Any], **arrays: np.ndarray) -> None:
+def unchanged(use: Callable[..., Any], **arrays: np.ndarray) -> None:
     """``use`` does not modify the arrays, which are passed in this order."""
     copies = [array.copy() for array in arrays.values()]
     use(*copies)

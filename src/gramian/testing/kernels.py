@@ -13,16 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from gramian.kernels import Kernel
-from gramian.testing._clauses import (
-    Contract,
-    assert_agree,
-    assert_close,
-    assert_positive_semidefinite,
-    assert_unchanged,
-    layouts,
-    read_only,
-    refusal,
-)
+from gramian.testing import _clauses as check
 
 __all__ = ["check_kernel"]
 
@@ -64,16 +55,16 @@ def check_kernel(
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
     >>> check_kernel(2.0 * RBF([1.0, 2.0, 3.0]) + White(0.1), X, noisy=True)
     """
-    X = read_only(np.asarray(X, dtype=float))
+    X = check.read_only(np.asarray(X, dtype=float))
     if Z is None:
         Z = X[: max(1, len(X) // 2)] + (0.0 if kernel.is_precomputed else 0.3)
-    Z = read_only(np.asarray(Z, dtype=float))
+    Z = check.read_only(np.asarray(Z, dtype=float))
     _AsGiven(kernel, seed, X)._check()
     _KernelContract(kernel.resolve(X), seed, X, Z, noisy, sparse)._check()
 
 
 @dataclass(frozen=True)
-class _AsGiven(Contract):
+class _AsGiven(check.Contract):
     """What a kernel keeps before its parameters are known."""
 
     subject: Kernel
@@ -107,7 +98,7 @@ class _AsGiven(Contract):
 
 
 @dataclass(frozen=True)
-class _KernelContract(Contract):
+class _KernelContract(check.Contract):
     """What a resolved kernel keeps."""
 
     subject: Kernel
@@ -140,38 +131,38 @@ class _KernelContract(Contract):
 
     def is_symmetric_positive_semidefinite(self) -> None:
         """kernel(X) is symmetric and has no negative eigenvalue."""
-        assert_positive_semidefinite(self._K, 1e-10)
+        check.positive_semidefinite(self._K, 1e-10)
 
     def has_diagonal(self) -> None:
         """kernel.diag(X) is the diagonal of kernel(X)."""
-        assert_close(self.subject.diag(self.X), np.diagonal(self._K), 1e-7)
+        check.close(self.subject.diag(self.X), np.diagonal(self._K), 1e-7)
 
     def transposes(self) -> None:
         """kernel(Z, X) is the transpose of kernel(X, Z), unless the kernel is precomputed."""
         if not self.subject.is_precomputed:
-            assert_close(self.subject(self.Z, self.X), self.subject(self.X, self.Z).T, 1e-10)
+            check.close(self.subject(self.Z, self.X), self.subject(self.X, self.Z).T, 1e-10)
 
     def knows_the_same_example(self) -> None:
         """kernel(X) is kernel(X, X, offset=0); without offset rows are other examples: only white noise is missing."""
         K, copied = self._K, self.subject(self.X, self.X.copy())
         np.testing.assert_array_equal(self.subject(self.X, self.X, offset=0), K, err_msg="offset=0")
         off = ~np.eye(len(K), dtype=bool)
-        assert_close(copied[off], K[off], 1e-10, "off the diagonal", self._scale)
+        check.close(copied[off], K[off], 1e-10, "off the diagonal", self._scale)
         missing = np.diagonal(K) - np.diagonal(copied)
         if self.noisy:
             assert np.all(missing > 0), "white noise is found between an example and its copy."
         else:
-            assert_close(missing, np.zeros(len(K)), 1e-7, "diagonal", self._scale)
+            check.close(missing, np.zeros(len(K)), 1e-7, "diagonal", self._scale)
 
     def tiles(self) -> None:
         """kernel(X[a:b], X, offset=a) holds rows a to b of kernel(X), and so for the columns up to b."""
         kernel, X, K = self.subject, self.X, self._K
         for a, b in self._tiles:
             tile = kernel(X[a:b], X, offset=a)
-            assert_close(tile, K[a:b], 1e-7, f"rows {a}:{b}", self._scale)
+            check.close(tile, K[a:b], 1e-7, f"rows {a}:{b}", self._scale)
             if not kernel.is_precomputed:
                 corner = kernel(X[a:b], X[:b], offset=a)
-                assert_close(corner, K[a:b, :b], 1e-7, f"rows {a}:{b}, columns :{b}", self._scale)
+                check.close(corner, K[a:b, :b], 1e-7, f"rows {a}:{b}, columns :{b}", self._scale)
 
     def serves_no_rows(self) -> None:
         """No new examples give an array of shape (0, n)."""
@@ -189,9 +180,9 @@ class _KernelContract(Contract):
         """clone_with_theta(theta) has that theta and leaves the kernel alone; a wrong size is a ValueError."""
         kernel, theta = self.subject, self.subject.theta
         other = self._check_theta(lambda copy: copy(self.X), self._K, 1e-10)
-        assert_close(kernel.clone_with_theta(theta).bounds, kernel.bounds, 1e-12, "bounds")
+        check.close(kernel.clone_with_theta(theta).bounds, kernel.bounds, 1e-12, "bounds")
         assert not theta.size or other != kernel, "kernels with different theta are equal."
-        with refusal("clone_with_theta takes a theta of the wrong size.", ValueError):
+        with check.refusal("clone_with_theta takes a theta of the wrong size.", ValueError):
             kernel.clone_with_theta(np.zeros(theta.size + 1))
 
     def has_gradient(self) -> None:
@@ -226,11 +217,11 @@ class _KernelContract(Contract):
 
     def _check_single(self, kernel: Kernel) -> None:
         X, Z = self.X.astype(np.float32), self.Z.astype(np.float32)
-        assert_agree(self._compared(kernel, X, Z, self.X, self.Z), 1e-3, np.float32)
+        check.agree(self._compared(kernel, X, Z, self.X, self.Z), 1e-3, np.float32)
         G = np.ones((len(X), len(X)), dtype=np.float32)
         scale = float(np.abs(self._K).sum())
         gradients = ("vjp", kernel.vjp(X, None, G), self.subject.vjp(self.X, None, G))
-        assert_agree([gradients], 1e-3, np.float64, scale)
+        check.agree([gradients], 1e-3, np.float64, scale)
 
     def _compared(
         self, kernel: Kernel, X: Any, Z: Any, dense_X: np.ndarray, dense_Z: np.ndarray
@@ -250,13 +241,13 @@ class _KernelContract(Contract):
             kernel(X), kernel(Z, X), kernel.diag(X), kernel.vjp(Z, X, G)
 
         G = self._rng.normal(size=(len(self.Z), len(self.X)))
-        assert_unchanged(use, X=self.X, Z=self.Z, G=G)
+        check.unchanged(use, X=self.X, Z=self.Z, G=G)
 
     def ignores_memory_layout(self) -> None:
         """Column-major and strided arrays give the same values."""
         expected = self.subject(self.Z, self.X)
-        for name, X in layouts(self.X).items():
-            assert_close(self.subject(self.Z, X), expected, 1e-10, name)
+        for name, X in check.layouts(self.X).items():
+            check.close(self.subject(self.Z, X), expected, 1e-10, name)
 
     def accepts_sparse(self) -> None:
         """Sparse rows (csr_array and csr_matrix), if accepted, give dense results equal to those of dense rows."""
@@ -270,8 +261,8 @@ class _KernelContract(Contract):
         G = rng.normal(size=C.shape)
         for kind in (sp.csr_array, sp.csr_matrix):
             Xs, Zs = kind(X), kind(Z)
-            assert_agree(self._compared(kernel, Xs, Zs, X, Z), 1e-6, np.float64, scale)
+            check.agree(self._compared(kernel, Xs, Zs, X, Z), 1e-6, np.float64, scale)
             gradients = ("vjp", kernel.vjp(Zs, Xs, G), kernel.vjp(Z, X, G))
-            assert_agree([gradients], 1e-6, np.float64, float(np.abs(G * C).sum()))
+            check.agree([gradients], 1e-6, np.float64, float(np.abs(G * C).sum()))
         single = kernel(sp.csr_array(X.astype(np.float32)))
         assert single.dtype == np.float32, f"sparse float32 became {single.dtype}."

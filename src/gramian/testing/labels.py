@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramian.labels import LabelStructure
-from gramian.testing._clauses import (
-    Contract,
-    assert_agree,
-    assert_close,
-    assert_positive_semidefinite,
-    read_only,
-)
+from gramian.testing import _clauses as check
 
 __all__ = ["check_structure"]
 
@@ -50,32 +44,34 @@ def check_structure(
 
 
 @dataclass(frozen=True)
-class _StructureContract(Contract):
+class _StructureContract(check.Contract):
     subject: LabelStructure
     n_outputs: int
     S: np.ndarray
 
     def _arrays(self, n: int, *trailing: int, count: int = 1) -> list[np.ndarray]:
         rng = self._rng
-        return [read_only(rng.normal(size=(n, self.n_outputs, *trailing))) for _ in range(count)]
+        return [
+            check.read_only(rng.normal(size=(n, self.n_outputs, *trailing))) for _ in range(count)
+        ]
 
     def is_symmetric_positive_semidefinite(self) -> None:
         """S is symmetric and has no negative eigenvalue."""
-        assert_positive_semidefinite(self.subject.mix(np.eye(self.n_outputs)), 1e-12)
+        check.positive_semidefinite(self.subject.mix(np.eye(self.n_outputs)), 1e-12)
 
     def mixes(self) -> None:
         """mix(B) is B S for B of shape (n, C)."""
         (B,) = self._arrays(7)
-        assert_close(self.subject.mix(B), B @ self.S, 1e-10)
+        check.close(self.subject.mix(B), B @ self.S, 1e-10)
 
     def serves_columns(self) -> None:
         """mix(B) is B S along axis 1 for B of shape (n, C, q)."""
         (B,) = self._arrays(5, 4)
-        assert_close(self.subject.mix(B), np.einsum("icq,cd->idq", B, self.S), 1e-10)
+        check.close(self.subject.mix(B), np.einsum("icq,cd->idq", B, self.S), 1e-10)
 
     def has_diagonal(self) -> None:
         """diagonal(C) is the diagonal of S, shape (C,)."""
-        assert_close(self.subject.diagonal(self.n_outputs), np.diagonal(self.S), 1e-10)
+        check.close(self.subject.diagonal(self.n_outputs), np.diagonal(self.S), 1e-10)
 
     def takes_theta(self) -> None:
         """clone_with_theta(theta) has that theta and leaves the structure alone."""
@@ -96,7 +92,7 @@ class _StructureContract(Contract):
         for trailing in [(), (2,)]:
             (B,) = self._arrays(5, *trailing)
             mixed = ("mix", self.subject.mix(B.astype(np.float32)), self.subject.mix(B))
-            assert_agree([mixed], 1e-4, np.float32)
+            check.agree([mixed], 1e-4, np.float32)
 
     def pickles(self) -> None:
         """A pickled copy mixes alike."""

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramian.losses import Loss
-from gramian.testing._clauses import (
-    Contract,
-    assert_agree,
-    assert_close,
-    assert_positive_semidefinite,
-    assert_unchanged,
-    numerical_gradient,
-    read_only,
-)
+from gramian.testing import _clauses as check
 
 __all__ = ["check_loss"]
 
@@ -46,19 +38,19 @@ def check_loss(loss: Loss, U: Any, Y: Any, *, seed: int = 0) -> None:
     >>> from gramian.testing import check_loss
     >>> check_loss(Logistic(), np.array([[0.5], [-1.0], [2.0]]), np.array([[0.0], [1.0], [0.3]]))
     """
-    U, Y = (read_only(np.asarray(array, dtype=float)) for array in (U, Y))
+    U, Y = (check.read_only(np.asarray(array, dtype=float)) for array in (U, Y))
     _LossContract(loss, seed, U, Y)._check()
 
 
 @dataclass(frozen=True)
-class _LossContract(Contract):
+class _LossContract(check.Contract):
     subject: Loss
     U: np.ndarray
     Y: np.ndarray
 
     @property
     def _weights(self) -> np.ndarray:
-        return read_only(self._rng.uniform(0.5, 2.0, size=len(self.U)))
+        return check.read_only(self._rng.uniform(0.5, 2.0, size=len(self.U)))
 
     def _matrix(self, weights: np.ndarray | None) -> np.ndarray:
         """W as a matrix on U.reshape(-1)."""
@@ -94,8 +86,8 @@ class _LossContract(Contract):
             def value(U, weights=weights):
                 return self.subject.value(U, self.Y, weights)
 
-            expected = numerical_gradient(value, self.U).reshape(self.U.shape)
-            assert_close(self.subject.gradient(self.U, self.Y, weights), expected, 1e-7)
+            expected = check.numerical_gradient(value, self.U).reshape(self.U.shape)
+            check.close(self.subject.gradient(self.U, self.Y, weights), expected, 1e-7)
 
     def has_curvature(self) -> None:
         """curvature applies the derivative of gradient in U, with and without weights."""
@@ -104,7 +96,7 @@ class _LossContract(Contract):
             def gradient(U, weights=weights):
                 return self.subject.gradient(U, self.Y, weights).reshape(-1)
 
-            assert_close(self._matrix(weights), numerical_gradient(gradient, self.U), 1e-7)
+            check.close(self._matrix(weights), check.numerical_gradient(gradient, self.U), 1e-7)
 
     def curvature_has_the_promised_form(self) -> None:
         """W is symmetric, positive semidefinite, and D − D 1 w⁻¹ 1ᵀ D within an example (D if not coupled).
@@ -114,25 +106,25 @@ class _LossContract(Contract):
         n, C = self.U.shape
         for weights in (np.ones(n), self._weights):
             W = self._matrix(weights)
-            assert_positive_semidefinite(W, 1e-12)
+            check.positive_semidefinite(W, 1e-12)
             curvature = self.subject.curvature(self.U, self.Y, weights)
             D = curvature.diagonal
             if not self.subject.separable:
-                assert_close(np.diag(W), D.reshape(-1), 1e-10, "diagonal")
+                check.close(np.diag(W), D.reshape(-1), 1e-10, "diagonal")
                 continue
             expected = np.zeros((n, C, n, C))
             for i in range(n):
                 coupling = np.outer(D[i], D[i]) / weights[i] if curvature.coupled else 0.0
                 expected[i, :, i, :] = np.diag(D[i]) - coupling
             scale = float(np.abs(D).max())
-            assert_close(W, expected.reshape(n * C, n * C), 1e-10, "form", scale)
+            check.close(W, expected.reshape(n * C, n * C), 1e-10, "form", scale)
 
     def quadratic_is_quadratic(self) -> None:
         """A loss that calls itself quadratic has the same curvature everywhere."""
         if self.subject.quadratic:
             elsewhere = self.U + self._rng.normal(size=self.U.shape)
             here, there = (self.subject.curvature(U, self.Y) for U in (self.U, elsewhere))
-            assert_close(here.diagonal, there.diagonal, 1e-12)
+            check.close(here.diagonal, there.diagonal, 1e-12)
 
     def is_convex(self) -> None:
         """value lies below its chords and above its tangents."""
@@ -151,21 +143,21 @@ class _LossContract(Contract):
         """A weight multiplies the loss of its example: value, gradient and curvature are sums over examples."""
         loss, U, Y, w = self.subject, self.U, self.Y, self._weights
         ones = loss.value(U, Y, np.ones(len(U)))
-        assert_close(ones, loss.value(U, Y), 1e-14, "weights of one are no weights")
+        check.close(ones, loss.value(U, Y), 1e-14, "weights of one are no weights")
         if not loss.separable:
             return
         alone = [loss.value(U[i : i + 1], Y[i : i + 1]) for i in range(len(U))]
-        assert_close(loss.value(U, Y, w), np.dot(w, alone), 1e-10, "value")
-        assert_close(loss.gradient(U, Y, w), w[:, None] * loss.gradient(U, Y), 1e-12, "gradient")
+        check.close(loss.value(U, Y, w), np.dot(w, alone), 1e-10, "value")
+        check.close(loss.gradient(U, Y, w), w[:, None] * loss.gradient(U, Y), 1e-12, "gradient")
         V = self._rng.normal(size=U.shape)
         expected = w[:, None] * loss.curvature(U, Y).apply(V)
-        assert_close(loss.curvature(U, Y, w).apply(V), expected, 1e-12, "curvature")
+        check.close(loss.curvature(U, Y, w).apply(V), expected, 1e-12, "curvature")
 
     def weight_zero_removes(self) -> None:
         """An example of weight zero counts for nothing."""
         loss, U, Y, w = self.subject, self.U, self.Y, self._weights.copy()
         w[0] = 0.0
-        assert_close(loss.value(U, Y, w), loss.value(U[1:], Y[1:], w[1:]), 1e-12, "value")
+        check.close(loss.value(U, Y, w), loss.value(U[1:], Y[1:], w[1:]), 1e-12, "value")
         assert not np.any(loss.gradient(U, Y, w)[0]), "its gradient is not zero."
         assert not np.any(loss.curvature(U, Y, w).apply(U + 1)[0]), "its curvature is not zero."
 
@@ -174,7 +166,7 @@ class _LossContract(Contract):
         w = np.ones(len(self.U))
         w[-1] = 2.0
         again = [np.concatenate([array, array[-1:]]) for array in (self.U, self.Y)]
-        assert_close(self.subject.value(self.U, self.Y, w), self.subject.value(*again), 1e-12)
+        check.close(self.subject.value(self.U, self.Y, w), self.subject.value(*again), 1e-12)
 
     def serves_columns(self) -> None:
         """A trailing axis of q problems gives what they give one by one, with weights (n,) and (n, q)."""
@@ -191,10 +183,10 @@ class _LossContract(Contract):
                 for j in range(3):
                     args = (U[:, :, j], self.Y, own[:, j] if weights is own else weights)
                     what = f"column {j}, weights {None if weights is None else weights.shape}"
-                    assert_close(value[j], loss.value(*args), 1e-12, f"value, {what}")
-                    assert_close(gradient[..., j], loss.gradient(*args), 1e-12, f"gradient, {what}")
+                    check.close(value[j], loss.value(*args), 1e-12, f"value, {what}")
+                    check.close(gradient[..., j], loss.gradient(*args), 1e-12, f"gradient, {what}")
                     expected = loss.curvature(*args).apply(V[:, :, j])
-                    assert_close(applied[..., j], expected, 1e-12, f"curvature, {what}")
+                    check.close(applied[..., j], expected, 1e-12, f"curvature, {what}")
 
     def is_stable(self) -> None:
         """Latent values of ±1000 give finite results without warnings, in float32 and float64."""
@@ -220,14 +212,14 @@ class _LossContract(Contract):
         loss, double = self.subject, (self.U, self.Y, self._weights)
         single = tuple(array.astype(np.float32) for array in double)
         value = np.asarray(loss.value(*single))
-        assert_agree([("value", value, loss.value(*double))], 1e-5, np.float64)
+        check.agree([("value", value, loss.value(*double))], 1e-5, np.float64)
         W, W_double = loss.curvature(*single), loss.curvature(*double)
         rows = [
             ("gradient", loss.gradient(*single), loss.gradient(*double)),
             ("curvature", W.apply(single[0]), W_double.apply(self.U)),
             ("curvature.diagonal", W.diagonal, W_double.diagonal),
         ]
-        assert_agree(rows, 1e-4, np.float32)
+        check.agree(rows, 1e-4, np.float32)
 
     def leaves_inputs_alone(self) -> None:
         """Inputs are not modified, and may be read-only (the suite passes such arrays everywhere)."""
@@ -236,4 +228,4 @@ class _LossContract(Contract):
         def use(U: np.ndarray, Y: np.ndarray, w: np.ndarray) -> None:
             loss.value(U, Y, w), loss.gradient(U, Y, w), loss.curvature(U, Y, w).apply(U)
 
-        assert_unchanged(use, U=self.U, Y=self.Y, w=self._weights)
+        check.unchanged(use, U=self.U, Y=self.Y, w=self._weights)

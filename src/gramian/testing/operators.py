@@ -12,14 +12,7 @@ import numpy as np
 
 from gramian._core.arrays import to_numpy
 from gramian.operators import Operator
-from gramian.testing._clauses import (
-    Contract,
-    assert_close,
-    assert_unchanged,
-    layouts,
-    read_only,
-    refusal,
-)
+from gramian.testing import _clauses as check
 
 __all__ = ["CountingOperator", "check_operator"]
 
@@ -151,7 +144,7 @@ def check_operator(
 
 
 @dataclass(frozen=True)
-class _OperatorContract(Contract):
+class _OperatorContract(check.Contract):
     subject: Operator
     oracle: Callable[..., Any]
     n_outputs: int
@@ -171,7 +164,7 @@ class _OperatorContract(Contract):
 
     def _random(self, n_rows: int, shape: tuple[int, ...], count: int) -> list[np.ndarray]:
         arrays = self._rng.normal(size=(count, n_rows, *shape)).astype(self.subject.dtype)
-        return [read_only(array) for array in arrays]
+        return [check.read_only(array) for array in arrays]
 
     def _columns(self, count: int = 1) -> Iterator[list[np.ndarray]]:
         """Arrays to multiply with, of each shape."""
@@ -194,21 +187,21 @@ class _OperatorContract(Contract):
     def multiplies(self) -> None:
         """operator @ B is the product with the dense form, for (n, C) and (n, C, q)."""
         for (B,) in self._columns():
-            assert_close(self.subject @ B, self.oracle(B), self._precision, f"B {B.shape}")
+            check.close(self.subject @ B, self.oracle(B), self._precision, f"B {B.shape}")
 
     def multiplies_accurately(self) -> None:
         """operator.accurate(B) is the same product, and as close to it for float64 arrays."""
         for (B,) in self._columns():
             for array in (B, B.astype(np.float64)):
                 found, what = self.subject.accurate(array), f"{array.dtype} {B.shape}"
-                assert_close(found, self.oracle(array), self._precision, what)
+                check.close(found, self.oracle(array), self._precision, what)
 
     def is_linear(self) -> None:
         """operator @ (a B + C) is a (operator @ B) + operator @ C, and zeros give zeros."""
         for B, C in self._columns(2):
             a = B.dtype.type(-2.5)
             expected = a * (self.subject @ B) + self.subject @ C
-            assert_close(self.subject @ (a * B + C), expected, 10 * self._precision)
+            check.close(self.subject @ (a * B + C), expected, 10 * self._precision)
             assert not np.any(self.subject @ np.zeros_like(B)), "zeros give something else."
 
     def is_symmetric(self) -> None:
@@ -216,7 +209,7 @@ class _OperatorContract(Contract):
         for E, F in self._columns(2) if self._is_square else ():
             left, right = _inner(E, self.subject @ F), _inner(self.subject @ E, F)
             scale = np.linalg.norm(self.subject @ E) * np.linalg.norm(F)
-            assert_close(left, right, self._precision, scale=float(scale))
+            check.close(left, right, self._precision, scale=float(scale))
 
     def has_diagonal(self) -> None:
         """diagonal(C) is the diagonal of a square operator, shape (n, C)."""
@@ -228,7 +221,7 @@ class _OperatorContract(Contract):
             E = np.zeros(expected.shape)
             E[i, c] = 1
             expected[i, c] = self.oracle(E)[i, c]
-        assert_close(found, expected, max(self._precision, 1e-7))
+        check.close(found, expected, max(self._precision, 1e-7))
 
     def refuses_other_sizes(self) -> None:
         """An array with another number of rows is an error, not a wrong result."""
@@ -236,22 +229,22 @@ class _OperatorContract(Contract):
             (B,) = self._random(n_rows, self._shapes[0], 1)
             for product in (self.subject.__matmul__, self.subject.accurate):
                 what = f"{product.__name__} took an array of {n_rows} rows."
-                with refusal(what, ValueError, TypeError, IndexError):
+                with check.refusal(what, ValueError, TypeError, IndexError):
                     product(B)
 
     def leaves_inputs_alone(self) -> None:
         """A product does not change its input, and twice the same product is the same."""
         for (B,) in self._columns():
             first = np.array(self.subject @ B)
-            assert_unchanged(lambda copy: self.subject @ copy, B=B)
-            assert_close(self.subject @ B, first, self._precision, "second product")
+            check.unchanged(lambda copy: self.subject @ copy, B=B)
+            check.close(self.subject @ B, first, self._precision, "second product")
 
     def ignores_memory_layout(self) -> None:
         """Column-major and strided arrays are multiplied alike."""
         for (B,) in self._columns():
             expected = np.array(self.subject @ B)
-            for name, array in layouts(B).items():
-                assert_close(self.subject @ array, expected, self._precision, name)
+            for name, array in check.layouts(B).items():
+                check.close(self.subject @ array, expected, self._precision, name)
 
     def takes_theta(self) -> None:
         """clone_with_theta(theta) has that theta and leaves the operator alone."""
@@ -275,7 +268,7 @@ class _OperatorContract(Contract):
         """A pickled copy multiplies alike."""
         copy = pickle.loads(pickle.dumps(self.subject))
         (B,) = next(self._columns())
-        assert_close(copy @ B, self.subject @ B, self._precision)
+        check.close(copy @ B, self.subject @ B, self._precision)
         assert copy.shape == self.subject.shape, f"shape {copy.shape}."
 
 

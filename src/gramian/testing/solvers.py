@@ -16,7 +16,7 @@ from gramian.kernels import RBF
 from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
 from gramian.operators import Dense
 from gramian.solvers import Problem, Solution
-from gramian.testing._clauses import Contract, assert_close, refusal
+from gramian.testing import _clauses as check
 from gramian.testing.operators import CountingOperator
 
 __all__ = ["check_solver", "optimum"]
@@ -124,7 +124,7 @@ class _Solved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _SolverContract(Contract):
+class _SolverContract(check.Contract):
     subject: Solver
     loss: Loss
     X: np.ndarray
@@ -165,13 +165,13 @@ class _SolverContract(Contract):
         A = solution.coefficients
         assert A.shape == self.Y.shape, f"coefficients have shape {A.shape}."
         objective, gap = _evaluated(problem, A)
-        assert_close(solution.objective, objective[0], 1e-10, "objective")
+        check.close(solution.objective, objective[0], 1e-10, "objective")
         assert 0 <= solution.gap <= self.tol * solution.objective, f"gap {solution.gap:.3g}."
         assert gap[0] <= 1.01 * self.tol * objective[0], f"recomputed from A: gap {gap[0]:.3g}."
         assert solution.gaps.shape == (1,), f"gaps have shape {solution.gaps.shape}."
-        assert_close(solution.gaps.sum(), solution.gap, 1e-12, "gaps")
+        check.close(solution.gaps.sum(), solution.gap, 1e-12, "gaps")
         relative = solution.gap / solution.objective
-        assert_close(solution.relative_gap, relative, 1e-12, "relative gap")
+        check.close(solution.relative_gap, relative, 1e-12, "relative gap")
 
     def certificate_is_true(self) -> None:
         """The objective is above its minimum by no more than the gap, and U is within √(2 gap / λ) of the optimum."""
@@ -223,8 +223,8 @@ class _SolverContract(Contract):
         assert again.n_iter <= 1, f"{again.n_iter} iterations from the solution."
         np.testing.assert_array_equal(start, solution.coefficients, err_msg="start was modified.")
         elsewhere = self._solve(problem, start=np.ones_like(start))
-        assert_close(elsewhere.objective, solution.objective, 2 * self.tol, "from another start")
-        with refusal("a start of the wrong shape is accepted.", ValueError):
+        check.close(elsewhere.objective, solution.objective, 2 * self.tol, "from another start")
+        with check.refusal("a start of the wrong shape is accepted.", ValueError):
             self.subject(problem, start=start[:-1])
 
     def callback_sees_and_stops(self) -> None:
@@ -275,7 +275,7 @@ class _SolverContract(Contract):
         assert solution.coefficients.shape == (n, C, 3), f"shape {solution.coefficients.shape}."
         assert solution.gaps.shape == (3,), f"gaps have shape {solution.gaps.shape}."
         objectives, _ = _evaluated(problem, solution.coefficients)
-        assert_close(solution.objective, objectives.sum(), 1e-10, "objective is the sum")
+        check.close(solution.objective, objectives.sum(), 1e-10, "objective is the sum")
         for j in range(3):
             assert solution.gaps[j] <= self.tol * objectives[j] * (1 + 1e-9), f"gap of column {j}."
             alone = self._solved(
@@ -296,7 +296,7 @@ class _SolverContract(Contract):
         """Examples of weight zero count for nothing."""
         kept = np.arange(len(self.X)) % 3 != 0
         whole, part = self._solved(weights=kept.astype(float)), self._solved(rows=kept)
-        assert_close(whole.solution.objective, part.solution.objective, 2 * self.tol, "objective")
+        check.close(whole.solution.objective, part.solution.objective, 2 * self.tol, "objective")
         _assert_same(whole, kept, part, "weight zero")
 
     def weight_two_repeats(self) -> None:
@@ -304,7 +304,7 @@ class _SolverContract(Contract):
         n = len(self.X)
         heavy = self._solved(weights=np.where(np.arange(n) < 4, 2.0, 1.0))
         twice = self._solved(rows=np.concatenate([np.arange(n), np.arange(4)]))
-        assert_close(heavy.solution.objective, twice.solution.objective, 2 * self.tol, "objective")
+        check.close(heavy.solution.objective, twice.solution.objective, 2 * self.tol, "objective")
         _assert_same(twice, np.s_[:n], heavy, "weight two")
 
     def keeps_single_precision(self) -> None:
@@ -315,7 +315,7 @@ class _SolverContract(Contract):
             solution = single._solved(weights=weights).solution
             dtype = solution.coefficients.dtype
             assert dtype == np.float32, f"dtype {dtype}, weights {getattr(weights, 'dtype', None)}."
-            assert_close(solution.objective, double.objective, 2e-3, "objective")
+            check.close(solution.objective, double.objective, 2e-3, "objective")
 
 
 def _targets(loss: Loss, scores: np.ndarray) -> np.ndarray:
