@@ -17,15 +17,8 @@ import typer
 from rich import get_console
 from rich.markup import escape
 
+from gramian.cli import errors
 from gramian.cli import options as o
-from gramian.cli.errors import (
-    UserError,
-    check_place,
-    naming,
-    one_line_errors,
-    readable_warnings,
-    require,
-)
 
 app = typer.Typer(
     name="gramian",
@@ -112,13 +105,13 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
     """
     path = output or o.DEFAULT_FIGURE
     try:
-        check_place(path, o.FIGURE_FORMATS)
-    except UserError as error:
+        errors.check_place(path, o.FIGURE_FORMATS)
+    except errors.UserError as error:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
     from gramian.cli.demo import compare, draw, load, summary
 
     console = get_console()
-    with one_line_errors():
+    with errors.one_line_errors():
         data = load(seed, quick)
         console.print(
             f"Digits: {len(data.y_train)} examples to train on, {len(data.y_test)} to test on, "
@@ -131,7 +124,7 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
             message = 'No figure: matplotlib is not installed. pip install "gramian[plot]"'
             console.print(f"[yellow]{escape(message)}[/yellow]", highlight=False)
             raise typer.Exit(0 if output is None else 1)
-        with naming(path):
+        with errors.naming(path):
             draw(results, data, path)
     console.print(f"Figure: [bold]{escape(str(path))}[/bold]", highlight=False, soft_wrap=True)
 
@@ -177,9 +170,9 @@ def fit(
         pairwise_kernel=pairwise_kernel,
         setting=setting,
     )
-    with one_line_errors():
-        check_place(out)
-        require("skops", purpose=f"Writing {out}")
+    with errors.one_line_errors():
+        errors.check_place(out)
+        errors.require("skops", purpose=f"Writing {out}")
         from gramian.cli.model_file import Model, save
         from gramian.cli.pair_plan import plan_pairs
         from gramian.cli.plan import plan_examples
@@ -212,14 +205,14 @@ def predict(
     Writes a column [bold]prediction[/bold], as CSV to the terminal or to a .csv or .parquet file. The rows are in
     the order of the data. A model file is data: nothing in it is executed.
     """
-    with one_line_errors():
+    with errors.one_line_errors():
         if out is not None:
-            check_place(out, o.PREDICTION_FORMATS)
+            errors.check_place(out, o.PREDICTION_FORMATS)
         from gramian.cli.new_data import load_with_data
         from gramian.cli.predictions import predictions, write, write_csv
 
         fitted, X, _ = load_with_data(model, data, left, right, need_target=False)
-        with readable_warnings():  # of pairs about which a kernel knows nothing
+        with errors.readable_warnings():  # of pairs about which a kernel knows nothing
             columns = predictions(fitted, X, proba=proba, nodes=nodes)
         if out is None:
             write_csv(columns, sys.stdout)
@@ -244,15 +237,15 @@ def evaluate(
     taxonomic loss, parent accuracy, hierarchical F1 and reciprocal rank. Regression: RMSE, MAE, R².
     Pairs: also AUC, AUPR and concordance for known and for new objects.
     """
-    with one_line_errors():
+    with errors.one_line_errors():
         to_stdout = report == Path("-")
         if report is not None and not to_stdout:
-            check_place(report)
+            errors.check_place(report)
         from gramian.cli.evaluate import measured, tables
         from gramian.cli.new_data import load_with_data
 
         fitted, X, y = load_with_data(model, data, left, right, need_target=True)
-        with readable_warnings():  # of settings that have one class only, for example
+        with errors.readable_warnings():  # of settings that have one class only, for example
             content = {"model": str(model), "data": str(data)} | measured(fitted, X, y)
         text = json.dumps(content, indent=2)
         if to_stdout:

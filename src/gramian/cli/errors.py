@@ -14,17 +14,6 @@ from typing import Any
 
 import typer
 
-__all__ = [
-    "UserError",
-    "check_place",
-    "naming",
-    "one_line_errors",
-    "read_or_say",
-    "readable_warnings",
-    "refuse_options",
-    "require",
-]
-
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 

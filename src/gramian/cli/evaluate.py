@@ -6,23 +6,13 @@ from typing import Any
 
 import numpy as np
 from rich.table import Table
-from sklearn import metrics
+from sklearn import metrics as sk_metrics
 
-from gramian import Pairs
+from gramian import Pairs, metrics
 from gramian.cli.errors import UserError
 from gramian.cli.model_file import Model
 from gramian.cli.pair_plan import SETTINGS
-from gramian.metrics import (
-    expected_calibration_error,
-    hierarchical_f1,
-    parent_accuracy,
-    reciprocal_rank,
-    scores_by_setting,
-    taxo_loss,
-)
 from gramian.selection import pair_setting
-
-__all__ = ["measured", "tables"]
 
 # What the JSON calls it: what the table calls it, and whether more is better.
 NAMES = {
@@ -82,10 +72,10 @@ def _by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, fl
     """
     train = model.pipeline[-1].X_fit_
     if model.task == "regression":
-        scores = scores_by_setting(train, X, y, model.pipeline.predict(X))
+        scores = metrics.scores_by_setting(train, X, y, model.pipeline.predict(X))
     elif len(model.pipeline.classes_) == 2:
         positive = (y == model.pipeline.classes_[1]).astype(int)
-        scores = scores_by_setting(train, X, positive, model.pipeline.decision_function(X))
+        scores = metrics.scores_by_setting(train, X, positive, model.pipeline.decision_function(X))
     else:
         right, settings = model.pipeline.predict(X) == y, pair_setting(train, X)
         chosen = {name: right[settings == name] for name in np.unique(settings).tolist()}
@@ -117,9 +107,9 @@ def _setting_table(values: dict[str, dict[str, float | None]]) -> Table:
 def _regression(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     predicted = model.pipeline.predict(X)
     return {
-        "rmse": metrics.root_mean_squared_error(y, predicted),
-        "mae": metrics.mean_absolute_error(y, predicted),
-        "r2": metrics.r2_score(y, predicted),
+        "rmse": sk_metrics.root_mean_squared_error(y, predicted),
+        "mae": sk_metrics.mean_absolute_error(y, predicted),
+        "r2": sk_metrics.r2_score(y, predicted),
     }
 
 
@@ -134,22 +124,22 @@ def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     proba = model.pipeline.predict_proba(X)
     predicted = model.pipeline.predict(X)
     values = {
-        "accuracy": metrics.accuracy_score(y, predicted),
+        "accuracy": sk_metrics.accuracy_score(y, predicted),
         # balanced_accuracy_score is the same, but warns of predicted classes which are not in y
-        "balanced_accuracy": metrics.recall_score(
+        "balanced_accuracy": sk_metrics.recall_score(
             y, predicted, labels=np.unique(y), average="macro", zero_division=0
         ),
-        "macro_f1": metrics.f1_score(y, predicted, average="macro", zero_division=0),
-        "log_loss": metrics.log_loss(y, proba, labels=classes),
-        "expected_calibration_error": expected_calibration_error(y, proba, classes=classes),
+        "macro_f1": sk_metrics.f1_score(y, predicted, average="macro", zero_division=0),
+        "log_loss": sk_metrics.log_loss(y, proba, labels=classes),
+        "expected_calibration_error": metrics.expected_calibration_error(y, proba, classes=classes),
     }
     return values if model.taxonomy is None else values | _taxonomic(model, y, predicted, proba)
 
 
 def _taxonomic(model: Model, y: np.ndarray, predicted: np.ndarray, proba: np.ndarray) -> dict[str, Any]:  # fmt: skip
     return {
-        "taxo_loss": taxo_loss(y, predicted, model.taxonomy),
-        "parent_accuracy": parent_accuracy(y, predicted, model.taxonomy),
-        "hierarchical_f1": hierarchical_f1(y, predicted, model.taxonomy),
-        "reciprocal_rank": reciprocal_rank(y, proba, labels=model.pipeline.classes_),
+        "taxo_loss": metrics.taxo_loss(y, predicted, model.taxonomy),
+        "parent_accuracy": metrics.parent_accuracy(y, predicted, model.taxonomy),
+        "hierarchical_f1": metrics.hierarchical_f1(y, predicted, model.taxonomy),
+        "reciprocal_rank": metrics.reciprocal_rank(y, proba, labels=model.pipeline.classes_),
     }

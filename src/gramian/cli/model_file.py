@@ -18,38 +18,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from gramian import (
-    KernelLogisticRegression,
-    KernelRidge,
-    Pairs,
-    PairwiseLogisticRegression,
-    PairwiseRidge,
-    __version__,
-)
+import gramian
+from gramian import kernels, labels, operators, selection, solvers
 from gramian.cli.errors import UserError, naming, read_or_say, require
 from gramian.cli.pair_tables import Objects, PairLayout
 from gramian.cli.tables import Layout
-
-__all__ = ["Model", "load", "save"]
+from gramian.kernels import pairwise
+from gramian.operators.record import Candidate
+from gramian.selection.prior import Prior
 
 METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
-OTHER_TYPES = {
-    "gramian.selection.prior.Prior",
-    "numpy.dtype",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
-}
+OTHER_TYPES = (Prior, Candidate, np.dtype, sp.csr_array, sp.csr_matrix)
 
 # By task, and whether it is for pairs.
 ESTIMATORS = {
-    ("classification", False): KernelLogisticRegression,
-    ("classification", True): PairwiseLogisticRegression,
-    ("regression", False): KernelRidge,
-    ("regression", True): PairwiseRidge,
+    ("classification", False): gramian.KernelLogisticRegression,
+    ("classification", True): gramian.PairwiseLogisticRegression,
+    ("regression", False): gramian.KernelRidge,
+    ("regression", True): gramian.PairwiseRidge,
 }
 
 
@@ -89,7 +81,7 @@ def save(model: Model, path: Path) -> None:
     import skops.io
 
     kind = "layout" if model.objects is None else "pairs"
-    metadata = {"gramian": __version__, "task": model.task, kind: asdict(model.layout)}
+    metadata = {"gramian": gramian.__version__, "task": model.task, kind: asdict(model.layout)}
     content = model.pipeline
     if model.objects is not None:
         content = {"pipeline": model.pipeline, **vars(model.objects)}
@@ -142,7 +134,7 @@ def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
     """Return the model that the parts of an archive make, or None if they are others than the metadata promise."""
     pipeline, objects = parts, None
     if isinstance(layout, PairLayout):
-        if not isinstance(parts, dict) or not isinstance(parts.get("tables"), Pairs):
+        if not isinstance(parts, dict) or not isinstance(parts.get("tables"), gramian.Pairs):
             return None
         pipeline = parts.get("pipeline")
         objects = Objects(parts.get("left"), parts.get("right"), parts["tables"])
@@ -154,15 +146,14 @@ def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
 
 def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
-    import gramian
-    from gramian import kernels, labels, operators, selection, solvers
-    from gramian.kernels.pairwise import pairwise
-
-    return OTHER_TYPES | {
-        f"{entry.__module__}.{entry.__qualname__}"
+    public = [
+        getattr(module, name)
         for module in (gramian, kernels, pairwise, labels, operators, selection, solvers)
-        for entry in (getattr(module, name) for name in module.__all__)
-        if inspect.isclass(entry)
+        for name in module.__all__
+    ]
+    return {
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in (*OTHER_TYPES, *filter(inspect.isclass, public))
     }
 
 

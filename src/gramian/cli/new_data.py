@@ -10,8 +10,6 @@ from gramian.cli.model_file import Model, load
 from gramian.cli.pair_tables import read_new_pairs
 from gramian.cli.tables import read_new
 
-__all__ = ["load_with_data"]
-
 
 def load_with_data(
     path: Path, data: Path, left: Path | None, right: Path | None, *, need_target: bool

@@ -14,8 +14,6 @@ from gramian.cli.pair_tables import PairLayout, read_training_pairs
 from gramian.cli.plan import CLASSIFICATION, Plan, decided, preprocessing, target_summary
 from gramian.cli.tables import Layout
 
-__all__ = ["SETTINGS", "plan_pairs"]
-
 # For pairs of one kind of object; those that change sign when the two are exchanged have no intercept.
 ONE_KIND = ("symmetric", "antisymmetric", "ranking", "mlpk")
 ODD = ("antisymmetric", "ranking")

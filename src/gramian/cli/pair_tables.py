@@ -33,8 +33,6 @@ from gramian.cli.tables import (
     some_of,
 )
 
-__all__ = ["Objects", "PairLayout", "Side", "read_new_pairs", "read_training_pairs"]
-
 
 @dataclass(frozen=True)
 class Side:

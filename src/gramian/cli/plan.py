@@ -28,8 +28,6 @@ from gramian.cli.options import Settings
 from gramian.cli.tables import CATEGORY, NUMBER, TEXT, Layout, read_training
 from gramian.cli.taxonomy_file import read_taxonomy
 
-__all__ = ["Plan", "plan_examples"]
-
 CLASSIFICATION, REGRESSION = "classification", "regression"
 
 # Whole numbers with more values than this are quantities, not classes, unless --task says so.

@@ -16,8 +16,6 @@ import scipy.sparse as sp
 
 from gramian.cli.errors import UserError, read_or_say, require
 
-__all__ = ["Layout", "read_new", "read_training"]
-
 COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SPARSE_ROWS = (".svm", ".svmlight", ".libsvm")
 ARRAYS = (".npz",)

@@ -11,8 +11,6 @@ from typing import Any
 from gramian.cli.errors import UserError, read_or_say
 from gramian.labels import Taxonomy
 
-__all__ = ["read_taxonomy"]
-
 
 def read_taxonomy(path: Path) -> Taxonomy:
     """Return the Taxonomy in a file.

@@ -9,17 +9,8 @@ import numpy as np
 
 from gramian._core.validation import check_choice
 from gramian.labels import Taxonomy
+from gramian.plot import _tree
 from gramian.plot._axes import Display, add_lines, size_in_points
-from gramian.plot._tree import (
-    LABELLED_LEAVES,
-    box,
-    depth_first,
-    fitted,
-    short_names,
-    taxonomy_of,
-    true_and_predicted,
-    width_of,
-)
 
 _COUNTED_LEAVES = 15  # above, counts do not fit into their cells
 _SMALLEST_FONT = 5.5
@@ -123,9 +114,11 @@ class HierarchicalConfusionDisplay(Display):
     def _counted(
         cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
     ) -> HierarchicalConfusionDisplay:
-        tree, true, pred, weights = true_and_predicted(y_true, y_pred, taxonomy, sample_weight)
+        tree, true, pred, weights = _tree.true_and_predicted(
+            y_true, y_pred, taxonomy, sample_weight
+        )
         nodes = np.unique(np.concatenate([tree.leaves, true, pred]))
-        rows, place, _ = depth_first(tree, nodes)
+        rows, place, _ = _tree.depth_first(tree, nodes)
         n = len(nodes)
         cells = np.bincount(place[true] * n + place[pred], weights, minlength=n * n)
         return cls(cells.reshape(n, n), nodes[rows], tree)
@@ -166,7 +159,7 @@ class HierarchicalConfusionDisplay(Display):
         -------
         HierarchicalConfusionDisplay
         """
-        tree = taxonomy_of(estimator, taxonomy)
+        tree = _tree.taxonomy_of(estimator, taxonomy)
         display = cls._counted(y, estimator.predict(X), tree, sample_weight)
         return display.plot(ax, normalize=normalize, cmap=cmap)
 
@@ -193,8 +186,11 @@ class HierarchicalConfusionDisplay(Display):
         n = len(self.nodes)
         side = min(11.0, max(5.0, 2.5 + 0.2 * n))
         ax = self._begin(ax, (side + 1.0, side))
+        from matplotlib.colors import PowerNorm
+
         colours = _fractions(self.confusion_matrix, normalize)
-        norm = _faint_colours(1.0 if normalize else max(1.0, colours.max()))
+        # square roots of values as colours, so that rare confusions can be seen
+        norm = PowerNorm(0.5, vmin=0.0, vmax=1.0 if normalize else max(1.0, colours.max()))
         self.im_ = ax.imshow(colours, cmap=cmap, norm=norm, interpolation="nearest")
         self.colorbar_ = self.figure_.colorbar(
             self.im_, ax=ax, label=_COLOUR_LABELS[normalize], shrink=0.7, aspect=30
@@ -212,42 +208,38 @@ class HierarchicalConfusionDisplay(Display):
     def _write_counts(self) -> np.ndarray:
         n = len(self.nodes)
         text = np.empty((n, n), dtype=object)
-        size = min(10.0, 0.4 * self._cell())
+        style = {"ha": "center", "va": "center", "fontsize": min(10.0, 0.4 * self._cell())}
         for (i, j), count in np.ndenumerate(self.confusion_matrix):
             red, green, blue, _ = self.im_.cmap(self.im_.norm(self.im_.get_array()[i, j]))
-            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            text[i, j] = self.ax_.text(
-                j, i, f"{count:.3g}" if count else "", ha="center", va="center", fontsize=size,
-                color="white" if dark else "black",
-            )  # fmt: skip
+            style["color"] = "white" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "black"
+            text[i, j] = self.ax_.text(j, i, f"{count:.3g}" if count else "", **style)
         return text
 
     def _write_classes(self) -> None:
         n, cell = len(self.nodes), self._cell()
         size = min(10.0, cell)
-        if n > LABELLED_LEAVES or size < _SMALLEST_FONT:
+        if n > _tree.LABELLED_LEAVES or size < _SMALLEST_FONT:
             self.ax_.set(xticks=[], yticks=[])
             return
-        names = short_names(self.taxonomy)
-        shown = [fitted(names[node], _LONGEST_LABEL, size) for node in self.nodes]
-        turned = any(width_of(name, size) > 0.9 * cell for name in shown)
+        names = _tree.short_names(self.taxonomy)
+        shown = [_tree.fitted(names[node], _LONGEST_LABEL, size) for node in self.nodes]
+        turned = any(_tree.width_of(name, size) > 0.9 * cell for name in shown)
         self.ax_.set_xticks(range(n), shown, rotation=90 if turned else 0, fontsize=size)
         self.ax_.set_yticks(range(n), shown, fontsize=size)
         self.ax_.tick_params(length=0)
 
     def _plot_blocks(self) -> None:
         tree, n = self.taxonomy, len(self.nodes)
-        _, first, size = depth_first(tree, self.nodes)
+        _, first, size = _tree.depth_first(tree, self.nodes)
         inner = ~tree.is_leaf & (size > 0)
         low, high = first - 0.5, first + size - 0.5
         groups = np.flatnonzero(inner & (tree.depth == 1))
-        cuts = np.unique([*low[groups], *high[groups]])
-        cuts = cuts[(cuts > -0.5) & (cuts < n - 0.5)]
-        ends = (-0.5, n - 0.5)
-        across = [[(cut, ends[0]), (cut, ends[1])] for cut in cuts]
-        across += [[(ends[0], cut), (ends[1], cut)] for cut in cuts]
+        start, end = -0.5, n - 0.5
+        cuts = np.setdiff1d([*low[groups], *high[groups]], [start, end])
+        across = [[(cut, start), (cut, end)] for cut in cuts]
+        across += [[(start, cut), (end, cut)] for cut in cuts]
         deep = np.flatnonzero(inner & (tree.depth > 1) & (size > 1))
-        squares = [box(first[node], first[node], size[node], size[node]) for node in deep]
+        squares = [_tree.box(first[node], first[node], size[node], size[node]) for node in deep]
         faint = np.maximum(0.3, 1.0 - 0.2 * (tree.depth[deep] - 1))
         self.blocks_ = add_lines(self.ax_, squares, colors="0.4", linewidths=faint)
         self.borders_ = add_lines(self.ax_, across, colors="0.25", linewidths=1.0)
@@ -255,39 +247,27 @@ class HierarchicalConfusionDisplay(Display):
 
     def _write_groups(self, groups: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Names of the subtrees below the root, at brackets above and right of the matrix."""
-        names = short_names(self.taxonomy)
-        cell = self._cell()
+        ax, names, cell = self.ax_, _tree.short_names(self.taxonomy), self._cell()
         self.groups_ = []
-        place = {"annotation_clip": False, "textcoords": "offset points", "fontsize": 9}
-        above, right = self.ax_.get_xaxis_transform(), self.ax_.get_yaxis_transform()
+        above, right = ax.get_xaxis_transform(), ax.get_yaxis_transform()
         line = {"color": "0.25", "linewidth": 1.5, "clip_on": False}
         widths = {node: (high[node] - low[node]) * cell for node in groups}
-        turned = any(width_of(names[node], 9) > width for node, width in widths.items())
+        turned = any(_tree.width_of(names[node], 9) > width for node, width in widths.items())
+        place = {"annotation_clip": False, "textcoords": "offset points", "fontsize": 9}
+        column = {"xycoords": above, "ha": "center", "va": "bottom", "rotation": 90 * turned}
+        row = {"xycoords": right, "ha": "left", "va": "center"}
         gap = max(0.15, 2 / cell)
         for node in groups:
             ends = (low[node] + gap, high[node] - gap)
             middle = (low[node] + high[node]) / 2
-            self.ax_.plot(ends, (1.015, 1.015), transform=above, **line)
-            self.ax_.plot((1.015, 1.015), ends, transform=right, **line)
-            if widths[node] < 9:
-                continue  # lower than a letter: names would overlap
-            text = fitted(names[node], _LONGEST_LABEL, 9)
-            self.groups_ += [
-                self.ax_.annotate(
-                    text, (middle, 1.015), (0, 3), xycoords=above, ha="center", va="bottom",
-                    rotation=90 if turned else 0, **place,
-                ),
-                self.ax_.annotate(
-                    text, (1.015, middle), (3, 0), xycoords=right, ha="left", va="center", **place
-                ),
-            ]  # fmt: skip
-
-
-def _faint_colours(top: float) -> Any:
-    """Square roots of values as colours, so that rare confusions can be seen."""
-    from matplotlib.colors import PowerNorm
-
-    return PowerNorm(0.5, vmin=0.0, vmax=top)
+            ax.plot(ends, (1.015, 1.015), transform=above, **line)
+            ax.plot((1.015, 1.015), ends, transform=right, **line)
+            if widths[node] >= 9:  # lower than a letter, names would overlap
+                text = _tree.fitted(names[node], _LONGEST_LABEL, 9)
+                self.groups_ += [
+                    ax.annotate(text, (middle, 1.015), (0, 3), **column, **place),
+                    ax.annotate(text, (1.015, middle), (3, 0), **row, **place),
+                ]
 
 
 def _fractions(counts: np.ndarray, normalize: str | None) -> np.ndarray:

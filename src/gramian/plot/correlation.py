@@ -214,11 +214,9 @@ def plot_hamming_against_correlation(
     style = {"color": "0.4", "linestyle": "--", "linewidth": 1}
     zero = ax.axvline(0.0, label="r = 0: unrelated labels", **style)
     best = int(loss.argmin())
-    (minimum,) = ax.plot(
-        r[best], loss[best], color="C3", marker="o", markersize=9, markerfacecolor="none",
-        markeredgewidth=2, linestyle="none",
-        label=f"least loss: {loss[best]:.3g} at r = {r[best]:g}".replace("-", "−"),
-    )  # fmt: skip
+    label = f"least loss: {loss[best]:.3g} at r = {r[best]:g}".replace("-", "−")
+    ring = {"color": "C3", "markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+    (minimum,) = ax.plot(r[best], loss[best], "o", label=label, **ring)
     ax.set(xlabel="Prior correlation r", ylabel="Hamming loss")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(edgecolor="none")

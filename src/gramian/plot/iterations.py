@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.plot._axes import (
-    RIGHT_OF_AXES,
-    Display,
-    axes_beside,
-    curve_styles,
-    integer_ticks,
-    log_ordinate,
-    solution_of,
-)
+from gramian.plot import _axes
 
 _DASHES = ("-", "--", "-.", ":")
 _BRIGHTEST = 0.8  # of the colour map, from 0 to 1; yellow is hard to see on white
@@ -25,7 +17,7 @@ _WIDTH_OF_LEGEND = 2.2
 
 
 @dataclass(eq=False, repr=False)
-class IterationDisplay(Display):
+class IterationDisplay(_axes.Display):
     """Regularised risk and, beside it, validation score against the iterations of one or several fits.
 
     The risk falls with every iteration; the score on data not used for training often has its best
@@ -116,7 +108,7 @@ class IterationDisplay(Display):
         curves = [
             {
                 "label": _label(estimator) if labels is None else labels[i],
-                "objective": solution_of(estimator, "estimators").history["objective"],
+                "objective": _axes.solution_of(estimator, "estimators").history["objective"],
                 "score": getattr(estimator, "validation_score_", None),
             }
             for i, estimator in enumerate(estimators)
@@ -141,10 +133,10 @@ class IterationDisplay(Display):
         if not self.curves:
             raise ValueError("curves is empty: give one dict for each fit.")
         scored = any(curve.get("score") is not None for curve in self.curves)
-        styles = curve_styles(curve_kwargs, len(self.curves))
+        styles = _axes.curve_styles(curve_kwargs, len(self.curves))
         width, height = _SIZE_OF_PANEL
         ax = self._begin(ax, ((1 + scored) * width + _WIDTH_OF_LEGEND, height))
-        self.score_ax_ = axes_beside(ax) if scored else None
+        self.score_ax_ = _axes.axes_beside(ax) if scored else None
         self.objective_lines_, self.score_lines_, self.best_ = [], [], []
         labels = []
         colours = _dark_to_bright(len(self.curves))
@@ -154,13 +146,11 @@ class IterationDisplay(Display):
             shown = np.where(objective > 0, objective, np.nan)  # a log scale has no place for zero
             self.objective_lines_ += ax.plot(np.arange(len(shown)), shown, **style)
             labels.append(f"{curve['label']}{self._plot_score(curve.get('score'), style)}")
-        log_ordinate(ax, np.concatenate([line.get_ydata() for line in self.objective_lines_]))
-        panels = {"Regularised risk": ax, self.score_name: self.score_ax_}
-        for ylabel, panel in panels.items():
-            if panel is None:
-                continue
+        _axes.log_ordinate(ax, np.concatenate([line.get_ydata() for line in self.objective_lines_]))
+        panels = [(ax, "Regularised risk"), (self.score_ax_, self.score_name)]
+        for panel, ylabel in panels[: 1 + scored]:
             panel.set(xlabel="Iterations", ylabel=ylabel)
-            integer_ticks(panel.xaxis)
+            _axes.integer_ticks(panel.xaxis)
             panel.spines[["top", "right"]].set_visible(False)
         self._plot_legend(labels)
         return self
@@ -184,7 +174,7 @@ class IterationDisplay(Display):
     def _plot_legend(self, labels: list[str]) -> None:
         place = {"loc": "best", "fontsize": "small"}
         if self.figure_.get_layout_engine():  # makes room outside
-            place = RIGHT_OF_AXES
+            place = _axes.RIGHT_OF_AXES
         title = "Best score (at iteration)" if self.best_ else None
         panel = self.score_ax_ or self.ax_
         self.legend_ = panel.legend(

@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 
 from gramian.labels import Taxonomy, as_taxonomy
+from gramian.plot import _tree
 from gramian.plot._axes import Display, add_lines, size_in_points
-from gramian.plot._tree import (
-    LABELLED_LEAVES,
-    fitted,
-    heights,
-    short_names,
-    spans,
-    taxonomy_of,
-    true_and_predicted,
-    width_of,
-)
 
 _SMALLEST, _LARGEST = 18.0, 260.0  # squared diameters of nodes, in points
 _BEND = 0.25  # where an edge turns, from the parent (0) to the child (1)
@@ -131,7 +122,9 @@ class TaxonomyDisplay(Display):
     def _counted(
         cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
     ) -> TaxonomyDisplay:
-        tree, true, pred, weights = true_and_predicted(y_true, y_pred, taxonomy, sample_weight)
+        tree, true, pred, weights = _tree.true_and_predicted(
+            y_true, y_pred, taxonomy, sample_weight
+        )
         # truth and prediction are both below a node if and only if their lowest common ancestor is
         shared = tree.lowest_common_ancestor(true, pred)
         held = np.stack([np.bincount(v, weights, minlength=tree.n_nodes) for v in (true, shared)])
@@ -175,7 +168,7 @@ class TaxonomyDisplay(Display):
         -------
         TaxonomyDisplay
         """
-        tree = taxonomy_of(estimator, taxonomy)
+        tree = _tree.taxonomy_of(estimator, taxonomy)
         display = cls._counted(y, estimator.predict(X), tree, sample_weight)
         return display.plot(ax, labels=labels, cmap=cmap)
 
@@ -202,12 +195,12 @@ class TaxonomyDisplay(Display):
         width = min(12.0, 4.0 + 1.4 * tree.height)
         ax = self._begin(ax, (width, height))
         ax.set_axis_off()
-        x, y = tree.depth.astype(float), heights(tree)
+        x, y = tree.depth.astype(float), _tree.heights(tree)
         self._plot_nodes(x, y, cmap)
         ax.set_ylim(tree.n_leaves - 0.3, -0.7)  # the first leaf at the top
         ax.set_xlim(-0.15, max(1, tree.height) + 0.15)
         self.texts_ = []
-        if labels or (labels is None and tree.n_leaves <= LABELLED_LEAVES):
+        if labels or (labels is None and tree.n_leaves <= _tree.LABELLED_LEAVES):
             self._write_names(x, y)
         return self
 
@@ -219,32 +212,32 @@ class TaxonomyDisplay(Display):
         lines = list(np.moveaxis(np.array(corners), 2, 0))
         self.edges_ = add_lines(self.ax_, lines, colors="0.7", linewidths=0.8, zorder=1)
         share = np.zeros(tree.n_nodes) if self.count is None else self.count / self.count[0]
-        style: dict[str, Any] = {"color": "0.45"}
-        if self.accuracy is not None:
-            style = {"c": self.accuracy, "cmap": cmap, "vmin": 0.0, "vmax": 1.0}
-            style |= {"edgecolors": "0.3", "linewidths": 0.6, "plotnonfinite": True}
         size = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt(share)
         row = size_in_points(self.ax_)[1] / tree.n_leaves
-        size = np.minimum(size, (0.9 * row * spans(tree, tree.is_leaf)[1]) ** 2)  # no overlap
+        size = np.minimum(size, (0.9 * row * _tree.spans(tree, tree.is_leaf)[1]) ** 2)  # no overlap
+        if self.accuracy is None:
+            self.points_ = self.ax_.scatter(x, y, s=size, zorder=2, color="0.45")
+            self.colorbar_ = None
+            return
+        style = {"c": self.accuracy, "cmap": cmap, "vmin": 0.0, "vmax": 1.0, "edgecolors": "0.3"}
+        style |= {"linewidths": 0.6, "plotnonfinite": True}
         self.points_ = self.ax_.scatter(x, y, s=size, zorder=2, **style)
-        self.colorbar_ = None
-        if self.accuracy is not None:
-            self.points_.set_cmap(self.points_.get_cmap().with_extremes(bad="white"))
-            self.colorbar_ = self.figure_.colorbar(
-                self.points_, ax=self.ax_, location="bottom", shrink=0.6, aspect=40, pad=0.02,
-                label="Accuracy at the node",
-            )  # fmt: skip
+        self.points_.set_cmap(self.points_.get_cmap().with_extremes(bad="white"))
+        place = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.02}
+        self.colorbar_ = self.figure_.colorbar(
+            self.points_, ax=self.ax_, label="Accuracy at the node", **place
+        )
 
     def _write_names(self, x: np.ndarray, y: np.ndarray) -> None:
         """Leaves have their name at the right, inner nodes above the edge that leads to them."""
-        tree, names = self.taxonomy, short_names(self.taxonomy)
+        tree, names = self.taxonomy, _tree.short_names(self.taxonomy)
         width, height = size_in_points(self.ax_)
         font = min(_FONT, 0.85 * height / tree.n_leaves)
         if font < _SMALLEST_FONT:
             return
         radius = np.sqrt(self.points_.get_sizes()) / 2  # a size is the square of a diameter
         # the deepest leaves need room behind them: widen the axes by the longest name there
-        behind = [width_of(names[v], font) + radius[v] + 4 for v in tree.leaves]
+        behind = [_tree.width_of(names[v], font) + radius[v] + 4 for v in tree.leaves]
         depth = x[tree.leaves]
         room = min(_WIDEST_LABEL * width, max(np.array(behind) * (depth / max(1, tree.height))))
         left, right = self.ax_.get_xlim()
@@ -260,7 +253,7 @@ class TaxonomyDisplay(Display):
             if node == 0:
                 offset, space = (0, radius[0] + 2), level
                 style["ha"] = "center"
-            text, at = fitted(names[node], space, style["fontsize"]), (x[node], y[node])
+            text, at = _tree.fitted(names[node], space, style["fontsize"]), (x[node], y[node])
             if text:
                 style |= {"textcoords": "offset points"}
                 self.texts_.append(self.ax_.annotate(text, at, offset, **style))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,10 @@ class _LossContract(check.Contract):
         basis = np.eye(self.U.size).reshape(-1, *self.U.shape)
         return np.array([curvature.apply(e).reshape(-1) for e in basis]).T
 
+    def _derivative(self, function: Callable[..., Any], weights: np.ndarray | None) -> np.ndarray:
+        """Derivative in U of a method of the loss."""
+        return check.numerical_gradient(lambda U: function(U, self.Y, weights), self.U)
+
     def is_a_value(self) -> None:
         """A pickled copy is equal and hashes alike; the name of the class is printed."""
         loss, copy = self.subject, pickle.loads(pickle.dumps(self.subject))
@@ -82,21 +87,14 @@ class _LossContract(check.Contract):
     def has_gradient(self) -> None:
         """gradient is the derivative of value in U, with and without weights."""
         for weights in (None, self._weights):
-
-            def value(U, weights=weights):
-                return self.subject.value(U, self.Y, weights)
-
-            expected = check.numerical_gradient(value, self.U).reshape(self.U.shape)
+            expected = self._derivative(self.subject.value, weights).reshape(self.U.shape)
             check.close(self.subject.gradient(self.U, self.Y, weights), expected, 1e-7)
 
     def has_curvature(self) -> None:
         """curvature applies the derivative of gradient in U, with and without weights."""
         for weights in (None, self._weights):
-
-            def gradient(U, weights=weights):
-                return self.subject.gradient(U, self.Y, weights).reshape(-1)
-
-            check.close(self._matrix(weights), check.numerical_gradient(gradient, self.U), 1e-7)
+            expected = self._derivative(self.subject.gradient, weights)
+            check.close(self._matrix(weights), expected.reshape(self.U.size, -1), 1e-7)
 
     def curvature_has_the_promised_form(self) -> None:
         """W is symmetric, positive semidefinite, and D − D 1 w⁻¹ 1ᵀ D within an example (D if not coupled).
