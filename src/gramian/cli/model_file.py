@@ -132,7 +132,8 @@ def load(path: Path) -> Model:
 
 def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
     """Return the model that the parts of an archive make, or None if they are others than the metadata promise."""
-    pipeline, objects = parts, None
+    pipeline: Any = parts
+    objects = None
     if isinstance(layout, PairLayout):
         if not isinstance(parts, dict) or not isinstance(parts.get("tables"), gramian.Pairs):
             return None

@@ -17,21 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian import Pairs
+from gramian.cli import tables as files
 from gramian.cli.errors import UserError
 from gramian.cli.plan import preprocessing
-from gramian.cli.tables import (
-    COLUMNS,
-    NUMBER,
-    Layout,
-    as_kinds,
-    check_names,
-    column_layout,
-    column_target,
-    extension_of,
-    new_target,
-    read_frame,
-    some_of,
-)
+from gramian.cli.tables import Layout
 
 
 @dataclass(frozen=True)
@@ -135,23 +124,23 @@ def read_training_pairs(
         )
     if target is None:
         raise UserError(f"Name the column of {data} to predict: --target COLUMN.")
-    files = [left] if right is None else [left, right]
-    ids = [_names(file, keep_index=True)[0] for file in files]
+    paths = [left] if right is None else [left, right]
+    ids = [_names(path, keep_index=True)[0] for path in paths]
     columns = _id_columns(data, ids, target, homogeneous=right is None)
-    frame = read_frame(data, text=[*columns, target])
-    y = column_target(frame, target, data, labels_are_text=False)
+    frame = files.read_frame(data, text=[*columns, target])
+    y = files.column_target(frame, target, data, labels_are_text=False)
     # one side for each column of ids: of two files, or both of the same file
     sides, transformers, tables, indices = [], [], [], []
     ends = [columns] if right is None else [columns[:1], columns[1:]]
-    for file, name, its_columns in zip(files, ids, ends, strict=True):
+    for file, name, its_columns in zip(paths, ids, ends, strict=True):
         table = _object_table(file, name)
         index = [
             _looked_up(frame, column, data, table.index, file, f"Add them to {file}")
             for column in its_columns
         ]
-        features = column_layout(table, "", file)
+        features = files.column_layout(table, "", file)
         transformer, _ = preprocessing(features)
-        values = as_kinds(table, features, file)
+        values = files.as_kinds(table, features, file)
         transformer.fit(values.iloc[np.unique(np.concatenate(index))])
         tables.append((transformer.transform(values), table.index.to_numpy(dtype=str)))
         transformers += [transformer] * len(index)
@@ -194,8 +183,8 @@ def read_new_pairs(
             f"--right {right}: the model's pairs are of one kind of object; give new ones by --left."
         )
     columns = [layout.left.column, layout.right.column]
-    check_names(data, _names(data), *columns)
-    frame = read_frame(data, text=[*columns, layout.target])
+    files.check_names(data, _names(data), *columns)
+    frame = files.read_frame(data, text=[*columns, layout.target])
     known = objects.tables
     tables = [_extended(left, layout.left, objects.left, known.left, known.left_ids)]
     if not layout.homogeneous:
@@ -209,7 +198,7 @@ def read_new_pairs(
             place, remedy = f"{path} or the training tables", f"Add them to {path}"
         indices.append(_looked_up(frame, column, data, ids, place, remedy))
     X = _pairs(tables, indices)
-    return X, new_target(frame, layout, data) if need_target else None
+    return X, files.new_target(frame, layout, data) if need_target else None
 
 
 def _pairs(tables: list[tuple[Any, Any]], indices: list[np.ndarray]) -> Pairs:
@@ -220,15 +209,17 @@ def _pairs(tables: list[tuple[Any, Any]], indices: list[np.ndarray]) -> Pairs:
 
 def _names(path: Path, *, keep_index: bool = False) -> list[str]:
     """Names of the columns."""
-    if extension_of(path) not in COLUMNS:
-        raise UserError(f"{path}: tables of pairs and objects end in one of {', '.join(COLUMNS)}.")
-    return list(read_frame(path, text=[], keep_index=keep_index, n_rows=0).columns)
+    if files.extension_of(path) not in files.COLUMNS:
+        raise UserError(
+            f"{path}: tables of pairs and objects end in one of {', '.join(files.COLUMNS)}."
+        )
+    return list(files.read_frame(path, text=[], keep_index=keep_index, n_rows=0).columns)
 
 
 def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -> list[str]:
     """Columns of the pair table with the ids of the left and right objects."""
     names = _names(data)
-    check_names(data, names, target)
+    files.check_names(data, names, target)
     rest = [name for name in names if name != target]
     named = [] if homogeneous or ids[0] == ids[1] else ids
     found = [name if name in rest else None for name in named] or [None, None]
@@ -236,15 +227,15 @@ def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -
     if len(free) < found.count(None):
         raise UserError(
             f"{data} needs two columns with the ids of the objects besides the target {target!r}; "
-            f"it has {some_of(names)}."
+            f"it has {files.some_of(names)}."
         )
     return [free.pop(0) if name is None else name for name in found]
 
 
 def _object_table(path: Path, id_column: str, text: Iterable[str] = ()) -> Any:
     """Read the features of objects, with their ids as the index."""
-    check_names(path, _names(path, keep_index=True), id_column)
-    frame = read_frame(path, text=[id_column, *text], keep_index=True)
+    files.check_names(path, _names(path, keep_index=True), id_column)
+    frame = files.read_frame(path, text=[id_column, *text], keep_index=True)
     ids = _ids(frame, id_column, path)
     repeated = np.flatnonzero(ids.duplicated())
     if len(repeated):
@@ -261,9 +252,9 @@ def _extended(path: Path | None, side: Side, transformer: Any, table: Any, ids: 
     """Features and ids of the training table, replaced and extended by those of a new one."""
     if path is None:
         return table, ids
-    text = [name for name, kind in side.features.columns.items() if kind != NUMBER]
+    text = [name for name, kind in side.features.columns.items() if kind != files.NUMBER]
     new = _object_table(path, side.id, text)
-    features = transformer.transform(as_kinds(new, side.features, path))
+    features = transformer.transform(files.as_kinds(new, side.features, path))
     names = new.index.to_numpy(dtype=str)
     kept = np.flatnonzero(~np.isin(ids, names))
     stacked = sp.vstack if sp.issparse(table) or sp.issparse(features) else np.vstack

@@ -155,7 +155,7 @@ class NormalCosineDisplay(Display):
         related = []
         for place, low, high in strips:
             related += [box(place, low, 1, high - low), box(low, place, high - low, 1)]
-        branches = [v for v in self.taxonomy.children(0) if size[v]]
+        branches = [int(v) for v in self.taxonomy.children(0) if size[v]]
         blocks = [box(first[v], first[v], size[v], size[v]) for v in branches]
         self.related_outlines_ = add_lines(self.ax_, related, colors="0.45", linewidths=0.6)
         self.blocks_ = add_lines(self.ax_, blocks, colors="0.15", linewidths=1.4)

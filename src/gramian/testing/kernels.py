@@ -211,7 +211,7 @@ class _KernelContract(check.Contract):
         numbers: dict[str, Any] = {}
         for name, value in self.subject.get_params(deep=True).items():
             if isinstance(value, Real) and not isinstance(value, bool):
-                kind = np.int64 if isinstance(value, Integral) else np.float64
+                kind: Any = np.int64 if isinstance(value, Integral) else np.float64
                 numbers[name] = kind(value)
         self._check_single(clone(self.subject).set_params(**numbers))
 
@@ -237,8 +237,8 @@ class _KernelContract(check.Contract):
         """Inputs are not modified, and may be read-only (the suite passes such arrays everywhere)."""
         kernel = self.subject
 
-        def use(X: np.ndarray, Z: np.ndarray, G: np.ndarray) -> None:
-            kernel(X), kernel(Z, X), kernel.diag(X), kernel.vjp(Z, X, G)
+        def use(X: np.ndarray, Z: np.ndarray, G: np.ndarray) -> list[Any]:
+            return [kernel(X), kernel(Z, X), kernel.diag(X), kernel.vjp(Z, X, G)]
 
         G = self._rng.normal(size=(len(self.Z), len(self.X)))
         check.unchanged(use, X=self.X, Z=self.Z, G=G)

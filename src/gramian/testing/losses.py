@@ -223,7 +223,7 @@ class _LossContract(check.Contract):
         """Inputs are not modified, and may be read-only (the suite passes such arrays everywhere)."""
         loss = self.subject
 
-        def use(U: np.ndarray, Y: np.ndarray, w: np.ndarray) -> None:
-            loss.value(U, Y, w), loss.gradient(U, Y, w), loss.curvature(U, Y, w).apply(U)
+        def use(U: np.ndarray, Y: np.ndarray, w: np.ndarray) -> list[Any]:
+            return [loss.value(U, Y, w), loss.gradient(U, Y, w), loss.curvature(U, Y, w).apply(U)]
 
         check.unchanged(use, U=self.U, Y=self.Y, w=self._weights)
