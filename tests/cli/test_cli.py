@@ -5,7 +5,6 @@ import importlib.util
 import pytest
 
 import gramian
-from gramian.cli import app as cli
 from gramian.cli import demo as demo_module
 from gramian.cli import main
 from gramian.datasets import load_digits_split
@@ -147,7 +146,7 @@ def test_demo_refuses_a_bad_output_before_it_works(run, monkeypatch, tmp_path, o
 
 
 def test_demo_refuses_a_folder_without_permission(run, monkeypatch):
-    monkeypatch.setattr(cli.os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
     result = run("demo")
     assert result.exit_code == 2
     assert "No permission to write gramian-demo.png" in result.output

@@ -8,13 +8,11 @@ ways to turn one prior into probabilities can be compared; its variance is the b
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from rich.console import Console, Group
 from rich.table import Table
@@ -31,6 +29,7 @@ from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
 from gramian import KernelLogisticRegression
+from gramian._core.threads import one_thread
 from gramian.datasets import load_digits_split
 from gramian.kernels import RBF
 
@@ -50,7 +49,6 @@ class Result:
     error: float
     log_loss: float
     seconds: float
-    certificate: str
 
 
 def load(seed: int, quick: bool) -> Bunch:
@@ -64,22 +62,20 @@ def load(seed: int, quick: bool) -> Bunch:
 def models() -> dict[str, Any]:
     """All models, ours first."""
     svc = SVC(C=10.0, gamma=1 / (2 * LENGTH_SCALE**2))
-    gaussian_process = GaussianProcessClassifier(
-        10.0 * gp_kernels.RBF(LENGTH_SCALE), optimizer=None
-    )
+    prior = 10.0 * gp_kernels.RBF(LENGTH_SCALE)
     return {
         OURS: KernelLogisticRegression(RBF(LENGTH_SCALE), regularization=1e-4, max_iter=30),
         SIGMOID: CalibratedClassifierCV(svc, method="sigmoid"),
         "SVC, isotonic calibration": CalibratedClassifierCV(svc, method="isotonic"),
         TEMPERATURE: CalibratedClassifierCV(svc, method="temperature"),
-        "Gaussian process, same kernel": gaussian_process,
+        "Gaussian process, same kernel": GaussianProcessClassifier(prior, optimizer=None),
         "LogisticRegression": LogisticRegression(C=10.0, max_iter=1000),
     }
 
 
 def compare(data: Bunch, console: Console) -> list[Result]:
     """Train and test all models with one thread each; show progress if someone is watching."""
-    with threadpool_limits(1), _one_numba_thread():
+    with threadpool_limits(1), one_thread():
         return [_result(name, model, data, console) for name, model in models().items()]
 
 
@@ -95,15 +91,8 @@ def _result(name: str, model: Any, data: Bunch, console: Console) -> Result:
         model.fit(data.X_train, data.y_train)
         seconds = time.perf_counter() - start
         proba = model.predict_proba(data.X_test)
-    return Result(
-        name=name,
-        model=model,
-        proba=proba,
-        error=float(np.mean(model.classes_[proba.argmax(axis=1)] != data.y_test)),
-        log_loss=float(log_loss(data.y_test, proba)),
-        seconds=seconds,
-        certificate=_certificate(model),
-    )
+    error = float(np.mean(model.classes_[proba.argmax(axis=1)] != data.y_test))
+    return Result(name, model, proba, error, float(log_loss(data.y_test, proba)), seconds)
 
 
 def summary(results: list[Result]) -> Group:
@@ -113,16 +102,13 @@ def summary(results: list[Result]) -> Group:
     for name in ("Error", "Log loss", "Fit"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Certificate", no_wrap=True)
-    for result in results:
-        table.add_row(
-            result.name,
-            f"{100 * result.error:.2f} %",
-            f"{result.log_loss:.3f}",
-            f"{result.seconds:.2f} s",
-            result.certificate,
-            style="bold" if result.name == OURS else "",
-        )
     solution = results[0].model.solution_
+    for result in results:
+        numbers = f"{100 * result.error:.2f} %", f"{result.log_loss:.3f}", f"{result.seconds:.2f} s"
+        certificate, style = (
+            (f"gap {solution.gap:.1e}", "bold") if result.name == OURS else ("none", "")
+        )
+        table.add_row(result.name, *numbers, certificate, style=style)
     reading = (
         f"Certificate: the objective, {solution.objective:.4f}, is proven to be within "
         f"{solution.gap:.1e} of its minimum, after {solution.n_iter} Newton steps and "
@@ -147,18 +133,3 @@ def _warm_up(model: Any, data: Bunch, per_class: int) -> None:
     """
     first = np.concatenate([np.flatnonzero(data.y_train == c)[:per_class] for c in range(10)])
     clone(model).fit(data.X_train[first], data.y_train[first])
-
-
-@contextmanager
-def _one_numba_thread() -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
-def _certificate(model: Any) -> str:
-    solution = getattr(model, "solution_", None)
-    return "none" if solution is None else f"gap {solution.gap:.1e}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import typer
 
-__all__ = ["UserError", "one_line_errors", "readable_warnings", "require"]
-
-WRONG_USAGE, INTERRUPTED = 2, 130
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 
 class UserError(Exception):
@@ -24,19 +27,20 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _say("Stopped by Ctrl-C; nothing was written.")
-        raise typer.Exit(INTERRUPTED) from None
+        message, code = "Stopped by Ctrl-C; nothing was written.", INTERRUPTED
     except (UserError, ValueError) as error:  # the library's ValueErrors name the argument, too
-        _say(str(error))
-        raise typer.Exit(WRONG_USAGE) from None
+        message, code = str(error), WRONG_USAGE
     except BrokenPipeError:  # `| head` has seen enough; typer ends quietly
         raise
     except OSError as error:
-        _say(f"Cannot write {error.filename or 'the output'}: {error.strerror or error}.")
-        raise typer.Exit(1) from None
+        reason = error.strerror or error
+        message, code = f"Cannot write {error.filename or 'the output'}: {reason}.", FAILED
     except MemoryError as error:
-        _say(f"Not enough memory. {error}")
-        raise typer.Exit(1) from None
+        message, code = f"Not enough memory. {error}", FAILED
+    else:
+        return
+    typer.secho(" ".join(message.split()), fg="red", err=True)
+    raise typer.Exit(code)
 
 
 @contextmanager
@@ -51,6 +55,15 @@ def readable_warnings() -> Iterator[None]:
         typer.secho(f"Note: {' '.join(message.split())}", fg="yellow", err=True)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError in the block name the file that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
 def require(*packages: str, purpose: str) -> None:
     """Refuse early when an optional package is missing, and say which extra brings it."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
@@ -58,5 +71,32 @@ def require(*packages: str, purpose: str) -> None:
         raise UserError(f'{purpose} needs {" and ".join(missing)}: pip install "gramian[cli]"')
 
 
-def _say(message: str) -> None:
-    typer.secho(" ".join(message.split()), fg="red", err=True)
+def refuse_options(why: str, **options: Any) -> None:
+    """Name the first option that was given and does not apply."""
+    for name, value in options.items():
+        if value is not None:
+            raise UserError(f"--{name.replace('_', '-')} {value} {why}")
+
+
+def check_place(path: Path, formats: tuple[str, ...] = ()) -> None:
+    """Refuse a place that cannot be written before the work, not after it."""
+    if formats and path.suffix.lower() not in formats:
+        raise UserError(f"{path} must end in one of {', '.join(formats)}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise UserError(f"There is no folder {path.parent}; make it first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"No permission to write {path}.")
+
+
+def read_or_say(path: Path, read: Callable[[], Any]) -> Any:
+    """Read, or say in one line why not."""
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    try:
+        return read()
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"Cannot read {path}: {error}") from None

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from rich.table import Table
-from sklearn import metrics
+from sklearn import metrics as sk_metrics
 
-from gramian import Pairs
+from gramian import Pairs, metrics
 from gramian.cli.errors import UserError
 from gramian.cli.model_file import Model
-
-__all__ = ["by_setting", "evaluate", "setting_table", "table"]
+from gramian.cli.pair_plan import SETTINGS
+from gramian.selection import pair_setting
 
 # What the JSON calls it: what the table calls it, and whether more is better.
 NAMES = {
@@ -31,59 +31,51 @@ NAMES = {
 }
 
 
-def evaluate(model: Model, X: Any, y: np.ndarray) -> dict[str, float]:
+def measured(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     """Compare predictions with the truth.
 
     Parameters
     ----------
     model : Model
-    X : DataFrame, ndarray or CSR array
+    X : DataFrame, ndarray, CSR array or Pairs
     y : ndarray of shape (n_samples,)
 
     Returns
     -------
-    dict of str: float
-        Names are the keys of `NAMES`.
+    dict
+        "task", "rows", and "metrics": a value for names of `NAMES`. For pairs also "settings".
     """
     values = _regression(model, X, y) if model.task == "regression" else _classes(model, X, y)
-    return {name: float(value) for name, value in values.items()}
+    numbers = {name: float(value) for name, value in values.items()}
+    report = {"task": model.task, "rows": len(y), "metrics": numbers}
+    return report if model.objects is None else report | {"settings": _by_setting(model, X, y)}
 
 
-def table(values: dict[str, float], title: str) -> Table:
-    """Return the numbers as a table."""
+def tables(report: dict[str, Any]) -> list[Table]:
+    """Return the numbers of `measured` as tables."""
+    title = f"{report['task'].capitalize()}, {report['rows']} rows"
     result = Table(title=title, title_justify="left")
     result.add_column("Measure")
     result.add_column("Value", justify="right", no_wrap=True)
     result.add_column("Better", no_wrap=True)
-    for name, value in values.items():
+    for name, value in report["metrics"].items():
         label, more = NAMES[name]
         result.add_row(label, f"{value:.4f}", "higher" if more else "lower")
-    return result
+    return [result, _setting_table(report["settings"])] if "settings" in report else [result]
 
 
-def by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, float | None]]:
+def _by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, float | None]]:
     """Compare predictions of pairs with the truth, for each way in which a pair can be new.
 
-    Parameters
-    ----------
-    model : Model
-    X : Pairs
-    y : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    dict of str: dict
-        As `gramian.metrics.scores_by_setting`, None for NaN; of more than two classes the "pairs" and "accuracy".
+    The result is that of `gramian.metrics.scores_by_setting`, with None for NaN; of more than two classes it holds
+    "pairs" and "accuracy".
     """
-    from gramian.metrics import scores_by_setting
-    from gramian.selection import pair_setting
-
     train = model.pipeline[-1].X_fit_
     if model.task == "regression":
-        scores = scores_by_setting(train, X, y, model.pipeline.predict(X))
+        scores = metrics.scores_by_setting(train, X, y, model.pipeline.predict(X))
     elif len(model.pipeline.classes_) == 2:
         positive = (y == model.pipeline.classes_[1]).astype(int)
-        scores = scores_by_setting(train, X, positive, model.pipeline.decision_function(X))
+        scores = metrics.scores_by_setting(train, X, positive, model.pipeline.decision_function(X))
     else:
         right, settings = model.pipeline.predict(X) == y, pair_setting(train, X)
         chosen = {name: right[settings == name] for name in np.unique(settings).tolist()}
@@ -96,10 +88,8 @@ def by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, flo
     }
 
 
-def setting_table(values: dict[str, dict[str, float | None]]) -> Table:
-    """Return the numbers of `by_setting` as a table."""
-    from gramian.cli.pair_plan import SETTINGS
-
+def _setting_table(values: dict[str, dict[str, float | None]]) -> Table:
+    """Return the numbers of `_by_setting` as a table."""
     result = Table(title="By setting", title_justify="left")
     result.add_column("Setting", no_wrap=True)
     for name in next(iter(values.values())):
@@ -117,15 +107,13 @@ def setting_table(values: dict[str, dict[str, float | None]]) -> Table:
 def _regression(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     predicted = model.pipeline.predict(X)
     return {
-        "rmse": metrics.root_mean_squared_error(y, predicted),
-        "mae": metrics.mean_absolute_error(y, predicted),
-        "r2": metrics.r2_score(y, predicted),
+        "rmse": sk_metrics.root_mean_squared_error(y, predicted),
+        "mae": sk_metrics.mean_absolute_error(y, predicted),
+        "r2": sk_metrics.r2_score(y, predicted),
     }
 
 
 def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
-    from gramian.metrics import expected_calibration_error
-
     classes = np.asarray(model.pipeline.classes_)
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
@@ -136,24 +124,22 @@ def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     proba = model.pipeline.predict_proba(X)
     predicted = model.pipeline.predict(X)
     values = {
-        "accuracy": metrics.accuracy_score(y, predicted),
+        "accuracy": sk_metrics.accuracy_score(y, predicted),
         # balanced_accuracy_score is the same, but warns of predicted classes which are not in y
-        "balanced_accuracy": metrics.recall_score(
+        "balanced_accuracy": sk_metrics.recall_score(
             y, predicted, labels=np.unique(y), average="macro", zero_division=0
         ),
-        "macro_f1": metrics.f1_score(y, predicted, average="macro", zero_division=0),
-        "log_loss": metrics.log_loss(y, proba, labels=classes),
-        "expected_calibration_error": expected_calibration_error(y, proba, classes=classes),
+        "macro_f1": sk_metrics.f1_score(y, predicted, average="macro", zero_division=0),
+        "log_loss": sk_metrics.log_loss(y, proba, labels=classes),
+        "expected_calibration_error": metrics.expected_calibration_error(y, proba, classes=classes),
     }
     return values if model.taxonomy is None else values | _taxonomic(model, y, predicted, proba)
 
 
 def _taxonomic(model: Model, y: np.ndarray, predicted: np.ndarray, proba: np.ndarray) -> dict[str, Any]:  # fmt: skip
-    from gramian.metrics import hierarchical_f1, parent_accuracy, reciprocal_rank, taxo_loss
-
     return {
-        "taxo_loss": taxo_loss(y, predicted, model.taxonomy),
-        "parent_accuracy": parent_accuracy(y, predicted, model.taxonomy),
-        "hierarchical_f1": hierarchical_f1(y, predicted, model.taxonomy),
-        "reciprocal_rank": reciprocal_rank(y, proba, labels=model.pipeline.classes_),
+        "taxo_loss": metrics.taxo_loss(y, predicted, model.taxonomy),
+        "parent_accuracy": metrics.parent_accuracy(y, predicted, model.taxonomy),
+        "hierarchical_f1": metrics.hierarchical_f1(y, predicted, model.taxonomy),
+        "reciprocal_rank": metrics.reciprocal_rank(y, proba, labels=model.pipeline.classes_),
     }

@@ -18,31 +18,31 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from gramian import (
-    KernelLogisticRegression,
-    KernelRidge,
-    Pairs,
-    PairwiseLogisticRegression,
-    PairwiseRidge,
-    __version__,
-)
-from gramian.cli.errors import UserError, require
+import gramian
+from gramian import kernels, labels, operators, selection, solvers
+from gramian.cli.errors import UserError, naming, read_or_say, require
 from gramian.cli.pair_tables import Objects, PairLayout
 from gramian.cli.tables import Layout
-
-__all__ = ["Model", "load", "save"]
+from gramian.estimators.record import Fitted
+from gramian.kernels import pairwise
+from gramian.operators.record import Candidate
+from gramian.selection.prior import Prior
 
 METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
-OTHER_TYPES = {
-    "gramian.estimators.record.Fitted",
-    "gramian.selection.prior.Prior",
-    "numpy.dtype",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
+OTHER_TYPES = (Fitted, Prior, Candidate, np.dtype, sp.csr_array, sp.csr_matrix)
+
+# By task, and whether it is for pairs.
+ESTIMATORS = {
+    ("classification", False): gramian.KernelLogisticRegression,
+    ("classification", True): gramian.PairwiseLogisticRegression,
+    ("regression", False): gramian.KernelRidge,
+    ("regression", True): gramian.PairwiseRidge,
 }
 
 
@@ -82,7 +82,7 @@ def save(model: Model, path: Path) -> None:
     import skops.io
 
     kind = "layout" if model.objects is None else "pairs"
-    metadata = {"gramian": __version__, "task": model.task, kind: asdict(model.layout)}
+    metadata = {"gramian": gramian.__version__, "task": model.task, kind: asdict(model.layout)}
     content = model.pipeline
     if model.objects is not None:
         content = {"pipeline": model.pipeline, **vars(model.objects)}
@@ -92,10 +92,9 @@ def save(model: Model, path: Path) -> None:
         archive.writestr(METADATA, json.dumps(metadata, indent=2))
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(buffer.getbuffer())
-        unfinished.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
+        with naming(path):
+            unfinished.write_bytes(buffer.getbuffer())
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -114,53 +113,49 @@ def load(path: Path) -> Model:
     require("skops", purpose=f"Reading {path}")
     import skops.io
 
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    try:
-        content = path.read_bytes()  # once: what is checked is what is loaded
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
+    content = read_or_say(path, path.read_bytes)  # once: what is checked is what is loaded
     task, layout = _metadata(content, path)
     try:
         needed = skops.io.get_untrusted_types(data=content)
-    except Exception as error:  # of a damaged file, anything
+        foreign = sorted(set(needed) - allowed_types())
+        parts = None if foreign else skops.io.loads(content, trusted=needed)
+    except Exception as error:  # a damaged file may raise anything
         raise _no_model(path, error) from None
-    foreign = sorted(set(needed) - allowed_types())
     if foreign:
         raise UserError(
             f"{path} is refused: it holds types that no model needs: {', '.join(foreign)}."
         )
-    try:
-        parts = skops.io.loads(content, trusted=needed)
-    except Exception as error:
-        raise _no_model(path, error) from None
-    of_pairs = isinstance(layout, PairLayout)
-    kinds = {
-        "classification": PairwiseLogisticRegression if of_pairs else KernelLogisticRegression,
-        "regression": PairwiseRidge if of_pairs else KernelRidge,
-    }
+    model = _model(parts, task, layout)
+    if model is None:
+        raise UserError(f"{path} holds no model for {task}; make one with `gramian fit`.")
+    return model
+
+
+def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
+    """Return the model that the parts of an archive make, or None if they are others than the metadata promise."""
     pipeline: Any = parts
     objects = None
-    if of_pairs and isinstance(parts, dict) and isinstance(parts.get("tables"), Pairs):
-        objects = Objects(parts.get("left"), parts.get("right"), parts["tables"])
+    if isinstance(layout, PairLayout):
+        if not isinstance(parts, dict) or not isinstance(parts.get("tables"), gramian.Pairs):
+            return None
         pipeline = parts.get("pipeline")
-    last: Any = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
-    if not isinstance(last, kinds[task]) or of_pairs != (objects is not None):
-        raise UserError(f"{path} holds no model for {task}; make one with `gramian fit`.")
-    return Model(pipeline, task, layout, objects)
+        objects = Objects(parts.get("left"), parts.get("right"), parts["tables"])
+    if not isinstance(pipeline, Pipeline):
+        return None
+    kind = ESTIMATORS[task, objects is not None]
+    return Model(pipeline, task, layout, objects) if isinstance(pipeline[-1], kind) else None
 
 
 def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
-    import gramian
-    from gramian import kernels, labels, operators, selection, solvers
-    from gramian.kernels.pairwise import pairwise
-
-    return OTHER_TYPES | {
-        f"{entry.__module__}.{entry.__qualname__}"
+    public = [
+        getattr(module, name)
         for module in (gramian, kernels, pairwise, labels, operators, selection, solvers)
-        for entry in (getattr(module, name) for name in module.__all__)
-        if inspect.isclass(entry)
+        for name in module.__all__
+    ]
+    return {
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in (*OTHER_TYPES, *filter(inspect.isclass, public))
     }
 
 
@@ -168,11 +163,12 @@ def _metadata(content: bytes, path: Path) -> tuple[str, Layout | PairLayout]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             metadata = json.loads(archive.read(METADATA))
-        if metadata["task"] not in ("classification", "regression"):
-            raise ValueError(f"task is {metadata['task']!r}")
+        task = metadata["task"]
+        if (task, False) not in ESTIMATORS:
+            raise ValueError(f"task is {task!r}")
         if "pairs" in metadata:
-            return metadata["task"], PairLayout.from_json(metadata["pairs"])
-        return metadata["task"], Layout(**metadata["layout"])
+            return task, PairLayout.from_json(metadata["pairs"])
+        return task, Layout(**metadata["layout"])
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
         raise _no_model(path, error) from None
 

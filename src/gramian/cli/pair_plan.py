@@ -1,19 +1,18 @@
-"""From pairs to an estimator, and a table that says what was decided."""
+"""From a table of pairs to an estimator, and a table that says what was decided."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from gramian import PairKFold, Pairs, PairwiseLogisticRegression, PairwiseRidge
-from gramian.cli.errors import UserError
-from gramian.cli.pair_tables import PairLayout
-from gramian.cli.pipeline import CLASSIFICATION, Plan, decided, preprocessing, target_summary
+from gramian.cli.errors import UserError, refuse_options
+from gramian.cli.options import Settings
+from gramian.cli.pair_tables import PairLayout, read_training_pairs
+from gramian.cli.plan import CLASSIFICATION, Plan, decided, preprocessing, target_summary
 from gramian.cli.tables import Layout
-
-__all__ = ["plan_pairs", "refuse_other_options"]
 
 # For pairs of one kind of object; those that change sign when the two are exchanged have no intercept.
 ONE_KIND = ("symmetric", "antisymmetric", "ranking", "mlpk")
@@ -27,98 +26,92 @@ SETTINGS = {
 }
 
 
-def refuse_other_options(options: dict[str, Any], why: str) -> None:
-    """Name the first option that was given and does not apply."""
-    for name, value in options.items():
-        if value is not None:
-            raise UserError(f"{name} {value} {why}")
-
-
-def plan_pairs(
-    X: Pairs,
-    y: np.ndarray,
-    layout: PairLayout,
-    *,
-    task: str = "auto",
-    kernel: str | None = None,
-    pairwise_kernel: str | None = None,
-    regularization: float | None = None,
-    optimize: str | None = None,
-    setting: str | None = None,
-) -> Plan:
-    """Decide task and kernels where the user did not.
+def plan_pairs(data: Path, settings: Settings) -> Plan:
+    """Read pairs, and decide task and kernels where the user did not.
 
     Parameters
     ----------
-    X : Pairs
-    y : ndarray of shape (n_samples,)
-    layout : PairLayout
-    task : {"auto", "classification", "regression"}, default="auto"
-    kernel : str, default=None
-        Of the objects on both sides; None is "rbf".
-    pairwise_kernel : str, default=None
-        None is "kronecker", or "symmetric" for pairs of one kind of object.
-    regularization : float, default=None
-        None is 1.
-    optimize : {"cv"}, default=None
-    setting : {"A", "B", "C", "D"}, default=None
-        Of the folds for `optimize`; None is "A".
+    data : Path
+    settings : Settings
 
     Returns
     -------
     Plan
     """
-    task, task_reason, y = decided(task, y)
-    why = "--pairwise-kernel" if pairwise_kernel else "default"
-    if pairwise_kernel is None and layout.homogeneous:
-        pairwise_kernel, why = "symmetric", "one table of objects"
-    pairwise_kernel = pairwise_kernel or "kronecker"
-    if pairwise_kernel in ONE_KIND and not layout.homogeneous:
-        raise UserError(
-            f"--pairwise-kernel {pairwise_kernel} is for pairs of one kind of object: give one table, --left, or use "
-            "--pairwise-kernel kronecker."
-        )
-    if setting is not None and optimize is None:
-        raise UserError(f"--setting {setting} says for which pairs to learn: add --optimize cv.")
-    parameters: dict[str, Any] = {
-        "left_kernel": kernel or "rbf",
-        "right_kernel": None if pairwise_kernel in ONE_KIND else kernel or "rbf",
-        "pairwise_kernel": pairwise_kernel,
-        "intercept_variance": 0.0 if pairwise_kernel in ODD else 1.0,
-        "optimize": optimize,
-    }
-    if pairwise_kernel == "gaussian":
-        if kernel not in (None, "rbf"):
-            raise UserError(
-                f"--pairwise-kernel gaussian is of rbf kernels: leave --kernel {kernel} out."
-            )
-        del parameters["left_kernel"], parameters["right_kernel"]
-    if regularization is not None:
-        parameters["regularization"] = regularization
-    if optimize is not None:
-        parameters["cv"] = PairKFold(setting or "A", symmetric=pairwise_kernel in ONE_KIND)
+    only_single = {"taxonomy": settings.taxonomy, "share": settings.share}
+    refuse_options("is for single examples, not for pairs: leave it out.", **only_single)
+    X, y, layout, objects = read_training_pairs(data, settings.left, settings.right, settings.target)  # fmt: skip
+    task, task_reason, y = decided(settings.task, y)
+    pairwise_kernel, why = _pairwise_kernel(settings, layout)
     kind = PairwiseLogisticRegression if task == CLASSIFICATION else PairwiseRidge
+    estimator = kind(**_parameters(settings, pairwise_kernel))
     used = X.compact()[0]
-    if layout.homogeneous:
-        ends = f"{layout.left.column} with {layout.right.column}"
-        sides = [(f"Objects: {ends}", used.n_left, layout.left.features)]
-    else:
-        sides = [
-            (f"Left: {layout.left.column}", used.n_left, layout.left.features),
-            (f"Right: {layout.right.column}", used.n_right, layout.right.features),
-        ]
-    asked = f"setting {setting or 'A'}, {SETTINGS[setting or 'A']}"
+    setting = settings.setting or "A"
+    asked = f"kernel parameters, by cross-validation for setting {setting}, {SETTINGS[setting]}"
     decisions = [
         ("Pairs", f"{len(X)}, {100 * len(X) / (used.n_left * used.n_right):.1f} % of all"),
         ("Target", f"{layout.target}: {target_summary(task, y)} ({task_reason})"),
-        *((name, f"{number} objects; {_features(its)}") for name, number, its in sides),
+        *_objects(layout, used),
         ("Left out", ", ".join(layout.left_out)),
-        ("Kernel of objects", f"{kernel or 'rbf'} ({'--kernel' if kernel else 'default'})"),
+        ("Kernel of objects", f"{settings.kernel or 'rbf'} ({'--kernel' if settings.kernel else 'default'})"),
         ("Kernel of pairs", f"{pairwise_kernel} ({why})"),
         ("Model", kind.__name__),
-        ("Learned", f"kernel parameters, by cross-validation for {asked}" if optimize else ""),
-    ]
-    return Plan(Pipeline([("model", kind(**parameters))]), task, y, [row for row in decisions if row[1]])  # fmt: skip
+        ("Learned", asked if settings.optimize else ""),
+    ]  # fmt: skip
+    return Plan(Pipeline([("model", estimator)]), task, X, y, layout, decisions, objects)
+
+
+def _pairwise_kernel(settings: Settings, layout: PairLayout) -> tuple[str, str]:
+    """Return the kernel of pairs, and why."""
+    if settings.pairwise_kernel is None:
+        if layout.homogeneous:
+            return "symmetric", "one table of objects"
+        return "kronecker", "default"
+    if settings.pairwise_kernel in ONE_KIND and not layout.homogeneous:
+        raise UserError(
+            f"--pairwise-kernel {settings.pairwise_kernel} is for pairs of one kind of object: give one table, --left, "
+            "or use --pairwise-kernel kronecker."
+        )
+    return settings.pairwise_kernel, "--pairwise-kernel"
+
+
+def _parameters(settings: Settings, pairwise_kernel: str) -> dict[str, Any]:
+    """Return the parameters of the estimator."""
+    kernel, one_kind = settings.kernel, pairwise_kernel in ONE_KIND
+    if settings.setting is not None and settings.optimize is None:
+        raise UserError(
+            f"--setting {settings.setting} says for which pairs to learn: add --optimize cv."
+        )
+    parameters: dict[str, Any] = {
+        "pairwise_kernel": pairwise_kernel,
+        "intercept_variance": 0.0 if pairwise_kernel in ODD else 1.0,
+        "optimize": settings.optimize,
+    }
+    if pairwise_kernel != "gaussian":
+        parameters["left_kernel"] = kernel or "rbf"
+        parameters["right_kernel"] = None if one_kind else kernel or "rbf"
+    elif kernel not in (None, "rbf"):
+        raise UserError(
+            f"--pairwise-kernel gaussian is of rbf kernels: leave --kernel {kernel} out."
+        )
+    if settings.regularization is not None:
+        parameters["regularization"] = settings.regularization
+    if settings.optimize is not None:
+        parameters["cv"] = PairKFold(settings.setting or "A", symmetric=one_kind)
+    return parameters
+
+
+def _objects(layout: PairLayout, used: Pairs) -> list[tuple[str, str]]:
+    """Say what the pairs are made of: the objects that occur, and their features."""
+    left, right = layout.left, layout.right
+    if layout.homogeneous:
+        sides = [(f"Objects: {left.column} with {right.column}", used.n_left, left.features)]
+    else:
+        sides = [
+            (f"Left: {left.column}", used.n_left, left.features),
+            (f"Right: {right.column}", used.n_right, right.features),
+        ]
+    return [(name, f"{number} objects; {_features(its)}") for name, number, its in sides]
 
 
 def _features(layout: Layout) -> str:

@@ -8,6 +8,7 @@ the objects of the training pairs; other columns of the pair table are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian import Pairs
-from gramian.cli.errors import UserError, require
-from gramian.cli.pipeline import preprocessing
-from gramian.cli.tables import (
-    COLUMNS,
-    NUMBER,
-    Layout,
-    as_kinds,
-    column_layout,
-    column_target,
-    extension_of,
-    labels_as,
-    read_frame,
-    read_or_say,
-)
-
-__all__ = ["Objects", "PairLayout", "Side", "read_new_pairs", "read_training_pairs"]
+from gramian.cli import tables as files
+from gramian.cli.errors import UserError
+from gramian.cli.plan import preprocessing
+from gramian.cli.tables import Layout
 
 
 @dataclass(frozen=True)
@@ -135,30 +124,29 @@ def read_training_pairs(
         )
     if target is None:
         raise UserError(f"Name the column of {data} to predict: --target COLUMN.")
-    files = [left] if right is None else [left, right]
-    ids = [_names(file, keep_index=True)[0] for file in files]
+    paths = [left] if right is None else [left, right]
+    ids = [_names(path, keep_index=True)[0] for path in paths]
     columns = _id_columns(data, ids, target, homogeneous=right is None)
-    frame = read_frame(data, extension_of(data), text=[*columns, target])
-    y = column_target(frame, target, data, labels_are_text=False)
+    frame = files.read_frame(data, text=[*columns, target])
+    y = files.column_target(frame, target, data, labels_are_text=False)
     # one side for each column of ids: of two files, or both of the same file
     sides, transformers, tables, indices = [], [], [], []
     ends = [columns] if right is None else [columns[:1], columns[1:]]
-    for file, name, its_columns in zip(files, ids, ends, strict=True):
+    for file, name, its_columns in zip(paths, ids, ends, strict=True):
         table = _object_table(file, name)
         index = [
             _looked_up(frame, column, data, table.index, file, f"Add them to {file}")
             for column in its_columns
         ]
-        features = column_layout(table, "", file)
+        features = files.column_layout(table, "", file)
         transformer, _ = preprocessing(features)
-        values = as_kinds(table, features, file)
+        values = files.as_kinds(table, features, file)
         transformer.fit(values.iloc[np.unique(np.concatenate(index))])
         tables.append((transformer.transform(values), table.index.to_numpy(dtype=str)))
         transformers += [transformer] * len(index)
         sides += [Side(column, name, features) for column in its_columns]
         indices += index
-    (left_table, left_ids), (right_table, right_ids) = (*tables, (None, None))[:2]
-    X = Pairs(left_table, right_table, *indices, left_ids=left_ids, right_ids=right_ids)
+    X = _pairs(tables, indices)
     unused = tuple(name for name in frame.columns if name not in (*columns, target))
     layout = PairLayout(target, *sides, homogeneous=right is None, left_out=unused)
     return X, y, layout, Objects(*transformers, tables=X[:0])
@@ -194,56 +182,44 @@ def read_new_pairs(
         raise UserError(
             f"--right {right}: the model's pairs are of one kind of object; give new ones by --left."
         )
-    _check_names(data, _names(data), [layout.left.column, layout.right.column])
-    text = [layout.left.column, layout.right.column, layout.target]
-    frame = read_frame(data, extension_of(data), text=text)
+    columns = [layout.left.column, layout.right.column]
+    files.check_names(data, _names(data), *columns)
+    frame = files.read_frame(data, text=[*columns, layout.target])
     known = objects.tables
-    tables = [
-        _extended(left, layout.left, objects.left, known.left, known.left_ids),
-        (None, None)
-        if layout.homogeneous
-        else _extended(right, layout.right, objects.right, known.right, known.right_ids),
-    ]
+    tables = [_extended(left, layout.left, objects.left, known.left, known.left_ids)]
+    if not layout.homogeneous:
+        right_table = (known.right, known.right_ids)
+        tables.append(_extended(right, layout.right, objects.right, *right_table))
+    sources = [("--left", left), ("--left", left) if layout.homogeneous else ("--right", right)]
     indices = []
-    for side, path, (_, ids) in (
-        (layout.left, left, tables[0]),
-        (layout.right, left if layout.homogeneous else right, tables[not layout.homogeneous]),
-    ):
-        place = "the training tables" if path is None else f"{path} or the training tables"
-        option = "--right" if side is layout.right and not layout.homogeneous else "--left"
-        remedy = f"Give them by {option} FILE" if path is None else f"Add them to {path}"
-        indices.append(_looked_up(frame, side.column, data, ids, place, remedy))
-    X = Pairs(tables[0][0], tables[1][0], *indices, left_ids=tables[0][1], right_ids=tables[1][1])
-    if not need_target:
-        return X, None
-    y = column_target(frame, layout.target, data, labels_are_text=layout.labels == "text")
-    return X, labels_as(y, layout.labels, data)
+    for column, (option, path), (_, ids) in zip(columns, sources, (tables * 2)[:2], strict=True):
+        place, remedy = "the training tables", f"Give them by {option} FILE"
+        if path is not None:
+            place, remedy = f"{path} or the training tables", f"Add them to {path}"
+        indices.append(_looked_up(frame, column, data, ids, place, remedy))
+    X = _pairs(tables, indices)
+    return X, files.new_target(frame, layout, data) if need_target else None
+
+
+def _pairs(tables: list[tuple[Any, Any]], indices: list[np.ndarray]) -> Pairs:
+    """Pairs of objects of one table, or of two, each with its ids."""
+    (left, left_ids), (right, right_ids) = (*tables, (None, None))[:2]
+    return Pairs(left, right, *indices, left_ids=left_ids, right_ids=right_ids)
 
 
 def _names(path: Path, *, keep_index: bool = False) -> list[str]:
     """Names of the columns."""
-    extension = _table_extension(path)
-    require("pandas", purpose=f"Reading {path}")
-    import pandas as pd
-
-    if extension == ".parquet":
-        return list(read_frame(path, extension, text=[], keep_index=keep_index).columns)
-    separator = "\t" if extension.startswith(".tsv") else ","
-    head = read_or_say(path, lambda: pd.read_csv(path, nrows=0, sep=separator))
-    return [str(name) for name in head.columns]
-
-
-def _table_extension(path: Path) -> str:
-    extension = extension_of(path)
-    if extension not in COLUMNS:
-        raise UserError(f"{path}: tables of pairs and objects end in one of {', '.join(COLUMNS)}.")
-    return extension
+    if files.extension_of(path) not in files.COLUMNS:
+        raise UserError(
+            f"{path}: tables of pairs and objects end in one of {', '.join(files.COLUMNS)}."
+        )
+    return list(files.read_frame(path, text=[], keep_index=keep_index, n_rows=0).columns)
 
 
 def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -> list[str]:
     """Columns of the pair table with the ids of the left and right objects."""
     names = _names(data)
-    _check_names(data, names, [target])
+    files.check_names(data, names, target)
     rest = [name for name in names if name != target]
     named = [] if homogeneous or ids[0] == ids[1] else ids
     found = [name if name in rest else None for name in named] or [None, None]
@@ -251,16 +227,15 @@ def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -
     if len(free) < found.count(None):
         raise UserError(
             f"{data} needs two columns with the ids of the objects besides the target {target!r}; "
-            f"it has {_some(names)}."
+            f"it has {files.some_of(names)}."
         )
     return [free.pop(0) if name is None else name for name in found]
 
 
-def _object_table(path: Path, id_column: str, text: list[str] | None = None) -> Any:
+def _object_table(path: Path, id_column: str, text: Iterable[str] = ()) -> Any:
     """Read the features of objects, with their ids as the index."""
-    extension = _table_extension(path)
-    frame = read_frame(path, extension, text=[id_column, *(text or [])], keep_index=True)
-    _check_names(path, list(frame.columns), [id_column])
+    files.check_names(path, _names(path, keep_index=True), id_column)
+    frame = files.read_frame(path, text=[id_column, *text], keep_index=True)
     ids = _ids(frame, id_column, path)
     repeated = np.flatnonzero(ids.duplicated())
     if len(repeated):
@@ -277,9 +252,9 @@ def _extended(path: Path | None, side: Side, transformer: Any, table: Any, ids: 
     """Features and ids of the training table, replaced and extended by those of a new one."""
     if path is None:
         return table, ids
-    text = [name for name, kind in side.features.columns.items() if kind != NUMBER]
+    text = [name for name, kind in side.features.columns.items() if kind != files.NUMBER]
     new = _object_table(path, side.id, text)
-    features = transformer.transform(as_kinds(new, side.features, path))
+    features = transformer.transform(files.as_kinds(new, side.features, path))
     names = new.index.to_numpy(dtype=str)
     kept = np.flatnonzero(~np.isin(ids, names))
     stacked = sp.vstack if sp.issparse(table) or sp.issparse(features) else np.vstack
@@ -309,13 +284,3 @@ def _ids(frame: Any, column: str, path: Path) -> Any:
         row = int(missing.argmax()) + 1
         raise UserError(f"{path}: the id in column {column!r} is missing in row {row}.")
     return frame[column].map(str)
-
-
-def _check_names(path: Path, names: list[str], needed: list[str]) -> None:
-    for name in needed:
-        if name not in names:
-            raise UserError(f"{path} has no column {name!r}; it has {_some(names)}.")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

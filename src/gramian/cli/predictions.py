@@ -11,8 +11,6 @@ import numpy as np
 from gramian.cli.errors import UserError, require
 from gramian.cli.model_file import Model
 
-__all__ = ["predictions", "write"]
-
 
 def predictions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, np.ndarray]:
     """Return the columns to write.

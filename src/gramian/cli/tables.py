@@ -6,19 +6,15 @@ is a number or a text because it was one in training, whatever the new file happ
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.cli.errors import UserError, require
-
-__all__ = ["Layout", "read_new", "read_training"]
+from gramian.cli.errors import UserError, read_or_say, require
 
 COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SPARSE_ROWS = (".svm", ".svmlight", ".libsvm")
@@ -88,7 +84,7 @@ def read_training(
     if extension in COLUMNS:
         if target is None:
             raise UserError(f"Name the column of {path} to predict: --target COLUMN.")
-        frame = read_frame(path, extension, text=[target])
+        frame = read_frame(path, text=[target])
         y = column_target(frame, target, path, labels_are_text)
         layout = column_layout(frame.drop(columns=target), target, path)
         return as_kinds(frame, layout, path), y, layout
@@ -127,7 +123,10 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
         wanted = COLUMNS if layout.source == "columns" else ARRAYS + SPARSE_ROWS
         raise UserError(f"The model was trained on other data: it reads {', '.join(wanted)}.")
     if extension in COLUMNS:
-        return _new_columns(path, extension, layout, need_target)
+        text = [name for name, kind in layout.columns.items() if kind != NUMBER]
+        frame = read_frame(path, text=[*text, layout.target or ""])
+        X = as_kinds(frame, layout, path)
+        return X, new_target(frame, layout, path) if need_target else None
     if extension in SPARSE_ROWS:
         X, y = _read_svmlight(path)
         X = X[:, _first_index(X) if layout.first_index is None else layout.first_index :]
@@ -153,37 +152,29 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
 
 
 def extension_of(path: Path) -> str:
-    name = path.name.lower()
-    for extension in COLUMNS + SPARSE_ROWS + ARRAYS:
-        if name.endswith(extension):
+    """Return the end of the name that says what kind of file it is."""
+    known = COLUMNS + SPARSE_ROWS + ARRAYS
+    for extension in known:
+        if path.name.lower().endswith(extension):
             return extension
-    known = ", ".join(COLUMNS + SPARSE_ROWS + ARRAYS)
-    raise UserError(f"{path}: unknown kind of file; the name must end in one of {known}.")
-
-
-def read_or_say(path: Path, read: Callable[[], Any]) -> Any:
-    """Read, or say in one line why not."""
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    try:
-        return read()
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"Cannot read {path}: {error}") from None
+    names = ", ".join(known)
+    raise UserError(f"{path}: unknown kind of file; the name must end in one of {names}.")
 
 
 # --- columns ---------------------------------------------------------------------------------------
 
 
-def read_frame(path: Path, extension: str, text: list[str], *, keep_index: bool = False) -> Any:
-    """Read a DataFrame; the columns named in `text` as they are written.
+def read_frame(
+    path: Path, text: list[str], *, keep_index: bool = False, n_rows: int | None = None
+) -> Any:
+    """Read a DataFrame, or its first rows; the columns named in `text` as they are written.
 
     A Parquet file may have an index. It is dropped, or with `keep_index` made the first columns if it names the rows.
     """
     require("pandas", purpose=f"Reading {path}")
     import pandas as pd
 
+    extension = extension_of(path)
     if extension == ".parquet":
         require("pyarrow", purpose=f"Reading {path}")
         frame = read_or_say(path, lambda: pd.read_parquet(path))
@@ -191,24 +182,21 @@ def read_frame(path: Path, extension: str, text: list[str], *, keep_index: bool 
         if keep_index and not numbered:
             frame = frame.reset_index()
     else:
-        options: dict[str, Any] = {
-            "sep": "\t" if extension.startswith(".tsv") else ",",
-            "low_memory": False,
-        }
-        frame = read_or_say(
-            path, lambda: pd.read_csv(path, dtype=dict.fromkeys(text, str), **options)
-        )
+        separator = "\t" if extension.startswith(".tsv") else ","
+        read = partial(pd.read_csv, path, sep=separator, low_memory=False, nrows=n_rows)
+        frame = read_or_say(path, lambda: read(dtype=dict.fromkeys(text, str)))
         # pandas takes "true" for a bool and would write it "True"; a category stays as written.
         booleans = [name for name, kind in frame.dtypes.items() if kind.kind in "bO"]
         if booleans:
-            frame[booleans] = pd.read_csv(path, usecols=booleans, dtype=str, **options)
+            frame[booleans] = read(usecols=booleans, dtype=str)
     frame.columns = frame.columns.astype(str)
-    if len(frame) == 0:
+    if len(frame) == 0 and n_rows is None:
         raise UserError(f"{path} has no rows.")
     return frame.reset_index(drop=True)
 
 
 def column_layout(frame: Any, target: str, path: Path) -> Layout:
+    """Find out what each column is."""
     columns, left_out = {}, {}
     for name in frame.columns:
         kind, reason = _kind(frame[name], name)
@@ -250,18 +238,6 @@ def _kind(column: Any, name: str) -> tuple[str | None, str]:
     return CATEGORY, ""
 
 
-def _new_columns(
-    path: Path, extension: str, layout: Layout, need_target: bool
-) -> tuple[Any, np.ndarray | None]:
-    text = [name for name, kind in layout.columns.items() if kind != NUMBER]
-    frame = read_frame(path, extension, text=[*text, layout.target or ""])
-    X = as_kinds(frame, layout, path)
-    if not need_target:
-        return X, None
-    y = column_target(frame, layout.target or "", path, labels_are_text=layout.labels == TEXT)
-    return X, labels_as(y, layout.labels, path)
-
-
 def as_kinds(frame: Any, layout: Layout, path: Path) -> Any:
     """Return the columns of the layout: float64, or str with "" where a value is missing."""
     import pandas as pd
@@ -294,11 +270,10 @@ def _numbers(column: Any, name: str, path: Path) -> Any:
 
 
 def column_target(frame: Any, target: str, path: Path, labels_are_text: bool) -> np.ndarray:
+    """Return the target as it is written, or as numbers where all of it are numbers."""
     import pandas as pd
 
-    if target not in frame.columns:
-        some = ", ".join(frame.columns[:8]) + (", ..." if len(frame.columns) > 8 else "")
-        raise UserError(f"{path} has no column {target!r}; it has {some}.")
+    check_names(path, frame.columns, target)
     column = frame[target]
     missing = column.isna()
     if missing.any():
@@ -311,6 +286,24 @@ def column_target(frame: Any, target: str, path: Path, labels_are_text: bool) ->
         if numbers.notna().all():
             return labels_as(np.asarray(numbers), None, path)
     return labels_as(np.asarray(column.astype(object), dtype=object), TEXT, path)
+
+
+def new_target(frame: Any, layout: Any, path: Path) -> np.ndarray:
+    """Return the target of new data as it was read in training."""
+    y = column_target(frame, layout.target or "", path, labels_are_text=layout.labels == TEXT)
+    return labels_as(y, layout.labels, path)
+
+
+def check_names(path: Path, names: Any, *needed: str) -> None:
+    """Refuse a table without a column that is needed."""
+    for name in needed:
+        if name not in names:
+            raise UserError(f"{path} has no column {name!r}; it has {some_of(names)}.")
+
+
+def some_of(names: Any) -> str:
+    """Return the first names, separated by commas."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 # --- arrays ----------------------------------------------------------------------------------------

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
-from gramian.cli.errors import UserError
-
-__all__ = ["read_taxonomy"]
-
-FORMATS = (".json", ".csv", ".txt")
+from gramian.cli.errors import UserError, read_or_say
+from gramian.labels import Taxonomy
 
 
-def read_taxonomy(path: Path) -> Any:
+def read_taxonomy(path: Path) -> Taxonomy:
     """Return the Taxonomy in a file.
 
     Parameters
@@ -31,21 +29,15 @@ def read_taxonomy(path: Path) -> Any:
     extension = path.suffix.lower()
     if extension not in FORMATS:
         raise UserError(f"{path}: a taxonomy must end in one of {', '.join(FORMATS)}.")
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    read = {".json": _from_json, ".csv": _from_csv, ".txt": _from_paths}[extension]
+    text = read_or_say(path, lambda: path.read_text(encoding="utf-8-sig"))
     try:
-        return read(path)
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
+        return FORMATS[extension](text, path)
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} is no taxonomy: {error}") from None
 
 
-def _from_json(path: Path) -> Any:
-    from gramian.labels import Taxonomy
-
-    content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repeats)
+def _from_json(text: str, path: Path) -> Taxonomy:
+    content = json.loads(text, object_pairs_hook=_without_repeats)
     if not isinstance(content, dict) or not content:
         raise UserError(f'{path} must hold {{"child": "parent", ...}} or nested {{...}}.')
     if any(isinstance(parent, str) for parent in content.values()):
@@ -55,36 +47,34 @@ def _from_json(path: Path) -> Any:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """json itself would keep the last one and say nothing."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{repeated!r} occurs twice.")
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} occurs twice.")
+        content[name] = value
     return content
 
 
-def _from_csv(path: Path) -> Any:
-    from gramian.labels import Taxonomy
-
+def _from_csv(text: str, path: Path) -> Taxonomy:
     parents: dict[str, str | None] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        if not {"parent", "child"} <= set(rows.fieldnames or ()):
-            raise UserError(f"{path}: the first line must name the columns: parent,child.")
-        for row in rows:
-            child, parent = row["child"], row["parent"] or None
-            if not child:
-                raise UserError(f"{path}, line {rows.line_num}: there is no child.")
-            if parents.setdefault(child, parent) != parent:
-                raise UserError(
-                    f"{path}, line {rows.line_num}: {child!r} has a second parent, {parent!r} "
-                    f"besides {parents[child]!r}."
-                )
+    rows = csv.DictReader(io.StringIO(text))
+    if not {"parent", "child"} <= set(rows.fieldnames or ()):
+        raise UserError(f"{path}: the first line must name the columns: parent,child.")
+    for row in rows:
+        child, parent = row["child"], row["parent"] or None
+        if not child:
+            raise UserError(f"{path}, line {rows.line_num}: there is no child.")
+        if parents.setdefault(child, parent) != parent:
+            raise UserError(
+                f"{path}, line {rows.line_num}: {child!r} has a second parent, {parent!r} "
+                f"besides {parents[child]!r}."
+            )
     return Taxonomy.from_parents(parents)
 
 
-def _from_paths(path: Path) -> Any:
-    from gramian.labels import Taxonomy
-
-    lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+def _from_paths(text: str, path: Path) -> Taxonomy:
+    lines = [line.strip() for line in text.splitlines()]
     return Taxonomy.from_paths([line for line in lines if line])
+
+
+FORMATS = {".json": _from_json, ".csv": _from_csv, ".txt": _from_paths}

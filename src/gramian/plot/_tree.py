@@ -1,4 +1,4 @@
-"""Where the nodes of a taxonomy go in a figure.
+"""What displays of taxonomies share, and where the nodes go in a figure.
 
 Depth first, each node takes as many places as there are leaves below it. With nodes numbered
 breadth first, two sweeps over them suffice, without recursion: from the last to the first to count,
@@ -7,9 +7,13 @@ from the first to the last to hand out the places.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from gramian.labels import Taxonomy
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.labels import Taxonomy, as_taxonomy
+from gramian.metrics._checks import check_nodes, check_weights
 
 LABELLED_LEAVES = 40  # above, names are too many to be read
 _WIDTH_OF_LETTER = 0.56  # in units of the font size, on average
@@ -32,6 +36,21 @@ def spans(taxonomy: Taxonomy, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return first, size
 
 
+def depth_first(taxonomy: Taxonomy, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How to sort nodes depth first, and first place and number of places of each node of the tree."""
+    shown = np.zeros(taxonomy.n_nodes, dtype=bool)
+    shown[nodes] = True
+    first, size = spans(taxonomy, shown)
+    return np.argsort(first[nodes]), first, size
+
+
+def box(row: float, column: float, height: float, width: float) -> list[tuple[float, float]]:
+    """Corners of a rectangle of cells, closed."""
+    top, left = row - 0.5, column - 0.5
+    bottom, right = top + height, left + width
+    return [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+
+
 def heights(taxonomy: Taxonomy) -> np.ndarray:
     """Place of each node across the tree: leaves 0, 1, …; parents in the middle of their children."""
     place = np.where(taxonomy.is_leaf, spans(taxonomy, taxonomy.is_leaf)[0], 0.0)
@@ -44,6 +63,29 @@ def heights(taxonomy: Taxonomy) -> np.ndarray:
             low[parent] = min(low[parent], place[node])
             high[parent] = max(high[parent], place[node])
     return place
+
+
+def true_and_predicted(
+    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+) -> tuple[Taxonomy, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the taxonomy, the true and predicted nodes, and the weights, all checked."""
+    tree = as_taxonomy(taxonomy)
+    true = check_nodes("y_true", y_true, tree)
+    pred = check_nodes("y_pred", y_pred, tree, len(true))
+    return tree, true, pred, check_weights(sample_weight, len(true))
+
+
+def taxonomy_of(estimator: Any, taxonomy: Any) -> Taxonomy:
+    """Return the taxonomy that was given, or that of the fitted estimator."""
+    check_is_fitted(estimator)
+    if taxonomy is None:
+        taxonomy = getattr(estimator, "taxonomy_", None)
+    if taxonomy is None:
+        raise ValueError(
+            f"taxonomy must be given: {type(estimator).__name__} has no taxonomy_. "
+            "Only classifiers with hierarchy=... have one."
+        )
+    return as_taxonomy(taxonomy)
 
 
 def short_names(taxonomy: Taxonomy) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gramian._core.validation import check_choice
-from gramian.labels import Taxonomy, as_taxonomy
-from gramian.metrics._checks import check_nodes, check_weights
-from gramian.plot._axes import axes_or_new, size_in_points
-from gramian.plot._tree import LABELLED_LEAVES, fitted, short_names, spans, width_of
-from gramian.plot.taxonomy import taxonomy_of
+from gramian.labels import Taxonomy
+from gramian.plot import _tree
+from gramian.plot._axes import Display, add_lines, size_in_points
 
 _COUNTED_LEAVES = 15  # above, counts do not fit into their cells
 _SMALLEST_FONT = 5.5
@@ -23,7 +22,8 @@ _COLOUR_LABELS = {
 }
 
 
-class HierarchicalConfusionDisplay:
+@dataclass(eq=False, repr=False)
+class HierarchicalConfusionDisplay(Display):
     """Confusion matrix with the classes in the order of the tree.
 
     Lines part the subtrees below the root, fainter squares those below them: confusions within a
@@ -72,10 +72,9 @@ class HierarchicalConfusionDisplay:
            [0., 1., 0., 0.]])
     """
 
-    def __init__(self, confusion_matrix: np.ndarray, nodes: np.ndarray, taxonomy: Taxonomy):
-        self.confusion_matrix = confusion_matrix
-        self.nodes = nodes
-        self.taxonomy = taxonomy
+    confusion_matrix: np.ndarray
+    nodes: np.ndarray
+    taxonomy: Taxonomy
 
     @classmethod
     def from_predictions(
@@ -108,19 +107,21 @@ class HierarchicalConfusionDisplay:
         -------
         HierarchicalConfusionDisplay
         """
-        tree = as_taxonomy(taxonomy)
-        true = check_nodes("y_true", y_true, tree)
-        pred = check_nodes("y_pred", y_pred, tree, len(true))
-        weights = check_weights(sample_weight, len(true))
-        shown = tree.is_leaf.copy()
-        shown[true] = shown[pred] = True
-        place = spans(tree, shown)[0]
-        nodes = np.flatnonzero(shown)
-        nodes = nodes[np.argsort(place[nodes])]
+        display = cls._counted(y_true, y_pred, taxonomy, sample_weight)
+        return display.plot(ax, normalize=normalize, cmap=cmap)
+
+    @classmethod
+    def _counted(
+        cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+    ) -> HierarchicalConfusionDisplay:
+        tree, true, pred, weights = _tree.true_and_predicted(
+            y_true, y_pred, taxonomy, sample_weight
+        )
+        nodes = np.unique(np.concatenate([tree.leaves, true, pred]))
+        rows, place, _ = _tree.depth_first(tree, nodes)
         n = len(nodes)
         cells = np.bincount(place[true] * n + place[pred], weights, minlength=n * n)
-        display = cls(cells.reshape(n, n), nodes, tree)
-        return display.plot(ax, normalize=normalize, cmap=cmap)
+        return cls(cells.reshape(n, n), nodes[rows], tree)
 
     @classmethod
     def from_estimator(
@@ -158,16 +159,9 @@ class HierarchicalConfusionDisplay:
         -------
         HierarchicalConfusionDisplay
         """
-        tree = taxonomy_of(estimator, taxonomy)
-        return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            tree,
-            sample_weight=sample_weight,
-            ax=ax,
-            normalize=normalize,
-            cmap=cmap,
-        )
+        tree = _tree.taxonomy_of(estimator, taxonomy)
+        display = cls._counted(y, estimator.predict(X), tree, sample_weight)
+        return display.plot(ax, normalize=normalize, cmap=cmap)
 
     def plot(
         self, ax: Any = None, *, normalize: str | None = "true", cmap: Any = "Blues"
@@ -191,20 +185,20 @@ class HierarchicalConfusionDisplay:
             check_choice("normalize", normalize, ("true", "pred"))
         n = len(self.nodes)
         side = min(11.0, max(5.0, 2.5 + 0.2 * n))
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", (side + 1.0, side))
-        self.figure_ = self.ax_.figure
+        ax = self._begin(ax, (side + 1.0, side))
+        from matplotlib.colors import PowerNorm
+
         colours = _fractions(self.confusion_matrix, normalize)
-        top = 1.0 if normalize else max(1.0, colours.max())
-        self.im_ = self.ax_.imshow(
-            colours, cmap=cmap, norm=_faint_colours(top), interpolation="nearest"
-        )
+        # square roots of values as colours, so that rare confusions can be seen
+        norm = PowerNorm(0.5, vmin=0.0, vmax=1.0 if normalize else max(1.0, colours.max()))
+        self.im_ = ax.imshow(colours, cmap=cmap, norm=norm, interpolation="nearest")
         self.colorbar_ = self.figure_.colorbar(
-            self.im_, ax=self.ax_, label=_COLOUR_LABELS[normalize], shrink=0.7, aspect=30
+            self.im_, ax=ax, label=_COLOUR_LABELS[normalize], shrink=0.7, aspect=30
         )
         self.text_ = self._write_counts() if n <= _COUNTED_LEAVES else None
         self._write_classes()
         self._plot_blocks()
-        self.ax_.set(xlabel="Predicted", ylabel="True")
+        ax.set(xlabel="Predicted", ylabel="True")
         return self
 
     def _cell(self) -> float:
@@ -214,93 +208,66 @@ class HierarchicalConfusionDisplay:
     def _write_counts(self) -> np.ndarray:
         n = len(self.nodes)
         text = np.empty((n, n), dtype=object)
-        size = min(10.0, 0.4 * self._cell())
+        style = {"ha": "center", "va": "center", "fontsize": min(10.0, 0.4 * self._cell())}
         for (i, j), count in np.ndenumerate(self.confusion_matrix):
             red, green, blue, _ = self.im_.cmap(self.im_.norm(self.im_.get_array()[i, j]))
-            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            text[i, j] = self.ax_.text(
-                j, i, f"{count:.3g}" if count else "", ha="center", va="center", fontsize=size,
-                color="white" if dark else "black",
-            )  # fmt: skip
+            style["color"] = "white" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else "black"
+            text[i, j] = self.ax_.text(j, i, f"{count:.3g}" if count else "", **style)
         return text
 
     def _write_classes(self) -> None:
         n, cell = len(self.nodes), self._cell()
         size = min(10.0, cell)
-        if n > LABELLED_LEAVES or size < _SMALLEST_FONT:
+        if n > _tree.LABELLED_LEAVES or size < _SMALLEST_FONT:
             self.ax_.set(xticks=[], yticks=[])
             return
-        names = short_names(self.taxonomy)
-        shown = [fitted(names[node], _LONGEST_LABEL, size) for node in self.nodes]
-        turned = any(width_of(name, size) > 0.9 * cell for name in shown)
+        names = _tree.short_names(self.taxonomy)
+        shown = [_tree.fitted(names[node], _LONGEST_LABEL, size) for node in self.nodes]
+        turned = any(_tree.width_of(name, size) > 0.9 * cell for name in shown)
         self.ax_.set_xticks(range(n), shown, rotation=90 if turned else 0, fontsize=size)
         self.ax_.set_yticks(range(n), shown, fontsize=size)
         self.ax_.tick_params(length=0)
 
     def _plot_blocks(self) -> None:
-        from matplotlib.collections import LineCollection
-
-        tree = self.taxonomy
-        shown = np.zeros(tree.n_nodes, dtype=bool)
-        shown[self.nodes] = True
-        first, size = spans(tree, shown)
+        tree, n = self.taxonomy, len(self.nodes)
+        _, first, size = _tree.depth_first(tree, self.nodes)
         inner = ~tree.is_leaf & (size > 0)
-        n = len(self.nodes)
         low, high = first - 0.5, first + size - 0.5
         groups = np.flatnonzero(inner & (tree.depth == 1))
-        cuts = np.unique([*low[groups], *high[groups]])
-        cuts = cuts[(cuts > -0.5) & (cuts < n - 0.5)]
-        ends = (-0.5, n - 0.5)
-        across = [[(cut, ends[0]), (cut, ends[1])] for cut in cuts]
-        across += [[(ends[0], cut), (ends[1], cut)] for cut in cuts]
-        self.borders_ = LineCollection(across, colors="0.25", linewidths=1.0)
+        start, end = -0.5, n - 0.5
+        cuts = np.setdiff1d([*low[groups], *high[groups]], [start, end])
+        across = [[(cut, start), (cut, end)] for cut in cuts]
+        across += [[(start, cut), (end, cut)] for cut in cuts]
         deep = np.flatnonzero(inner & (tree.depth > 1) & (size > 1))
-        squares = [_square(low[node], high[node]) for node in deep]
+        squares = [_tree.box(first[node], first[node], size[node], size[node]) for node in deep]
         faint = np.maximum(0.3, 1.0 - 0.2 * (tree.depth[deep] - 1))
-        self.blocks_ = LineCollection(squares, colors="0.4", linewidths=faint)
-        self.ax_.add_collection(self.blocks_)
-        self.ax_.add_collection(self.borders_)
+        self.blocks_ = add_lines(self.ax_, squares, colors="0.4", linewidths=faint)
+        self.borders_ = add_lines(self.ax_, across, colors="0.25", linewidths=1.0)
         self._write_groups(groups, low, high)
 
     def _write_groups(self, groups: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Names of the subtrees below the root, at brackets above and right of the matrix."""
-        names = short_names(self.taxonomy)
-        cell = self._cell()
+        ax, names, cell = self.ax_, _tree.short_names(self.taxonomy), self._cell()
         self.groups_ = []
-        place = {"annotation_clip": False, "textcoords": "offset points", "fontsize": 9}
-        above, right = self.ax_.get_xaxis_transform(), self.ax_.get_yaxis_transform()
+        above, right = ax.get_xaxis_transform(), ax.get_yaxis_transform()
         line = {"color": "0.25", "linewidth": 1.5, "clip_on": False}
         widths = {node: (high[node] - low[node]) * cell for node in groups}
-        turned = any(width_of(names[node], 9) > width for node, width in widths.items())
+        turned = any(_tree.width_of(names[node], 9) > width for node, width in widths.items())
+        place = {"annotation_clip": False, "textcoords": "offset points", "fontsize": 9}
+        column = {"xycoords": above, "ha": "center", "va": "bottom", "rotation": 90 * turned}
+        row = {"xycoords": right, "ha": "left", "va": "center"}
         gap = max(0.15, 2 / cell)
         for node in groups:
             ends = (low[node] + gap, high[node] - gap)
             middle = (low[node] + high[node]) / 2
-            self.ax_.plot(ends, (1.015, 1.015), transform=above, **line)
-            self.ax_.plot((1.015, 1.015), ends, transform=right, **line)
-            if widths[node] < 9:
-                continue  # lower than a letter: names would overlap
-            text = fitted(names[node], _LONGEST_LABEL, 9)
-            self.groups_ += [
-                self.ax_.annotate(
-                    text, (middle, 1.015), (0, 3), xycoords=above, ha="center", va="bottom",
-                    rotation=90 if turned else 0, **place,
-                ),
-                self.ax_.annotate(
-                    text, (1.015, middle), (3, 0), xycoords=right, ha="left", va="center", **place
-                ),
-            ]  # fmt: skip
-
-
-def _faint_colours(top: float) -> Any:
-    """Square roots of values as colours, so that rare confusions can be seen."""
-    from matplotlib.colors import PowerNorm
-
-    return PowerNorm(0.5, vmin=0.0, vmax=top)
-
-
-def _square(low: float, high: float) -> list[tuple[float, float]]:
-    return [(low, low), (high, low), (high, high), (low, high), (low, low)]
+            ax.plot(ends, (1.015, 1.015), transform=above, **line)
+            ax.plot((1.015, 1.015), ends, transform=right, **line)
+            if widths[node] >= 9:  # lower than a letter, names would overlap
+                text = _tree.fitted(names[node], _LONGEST_LABEL, 9)
+                self.groups_ += [
+                    ax.annotate(text, (middle, 1.015), (0, 3), **column, **place),
+                    ax.annotate(text, (1.015, middle), (3, 0), **row, **place),
+                ]
 
 
 def _fractions(counts: np.ndarray, normalize: str | None) -> np.ndarray:

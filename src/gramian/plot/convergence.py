@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gramian._core.validation import check_choice
-from gramian.plot._axes import axes_or_new, curve_styles
+from gramian.plot._axes import Display, curve_styles, integer_ticks, solution_of
 from gramian.solvers import Solution
 
 _X_LABELS = {
@@ -27,7 +27,8 @@ _Y_LABELS = {
 }
 
 
-class ConvergenceDisplay:
+@dataclass(eq=False, repr=False)
+class ConvergenceDisplay(Display):
     """Duality gap, objective, dual or both bounds of the minimum against the work done.
 
     The gap is the distance between the objective and a proven lower bound: the optimum is no
@@ -68,11 +69,9 @@ class ConvergenceDisplay:
     'log'
     """
 
-    def __init__(
-        self, histories: Mapping[str, Mapping[str, np.ndarray]], *, tol: float | None = None
-    ):
-        self.histories = histories
-        self.tol = tol
+    histories: Mapping[str, Mapping[str, np.ndarray]]
+    _: KW_ONLY
+    tol: float | None = None
 
     @classmethod
     def from_estimator(
@@ -104,17 +103,8 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        check_is_fitted(estimator)
-        solution = getattr(estimator, "solution_", None)
-        if not isinstance(solution, Solution):
-            raise TypeError(
-                f"estimator must have a Solution as solution_, as estimators of gramian do; "
-                f"got {type(estimator).__name__}."
-            )
-        display = cls(
-            {name or type(estimator).__name__: solution.history},
-            tol=getattr(estimator, "tol", None),
-        )
+        histories = {name or type(estimator).__name__: solution_of(estimator, "estimator").history}
+        display = cls(histories, tol=estimator.get_params(deep=False).get("tol"))
         return display.plot(ax, x=x, y=y, curve_kwargs=curve_kwargs)
 
     @classmethod
@@ -181,39 +171,34 @@ class ConvergenceDisplay:
         check_choice("x", x, tuple(_X_LABELS))
         check_choice("y", y, tuple(_Y_LABELS))
         styles = curve_styles(curve_kwargs, len(self.histories))
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
+        ax = self._begin(ax)
         lines, lower_lines, bands = [], [], []
         best = max((_dual(history).max() for history in self.histories.values()), default=0.0)
         for (name, history), style in zip(self.histories.items(), styles, strict=True):
             style = {"marker": "o", "markersize": 4, "label": name} | style
-            abscissa = _abscissa(name, history, x)
+            abscissa, ordinate = _abscissa(name, history, x), _ordinate(history, y, best)
+            lines += ax.plot(abscissa, ordinate, **style)
             if y == "bounds":
-                upper, lower = history["objective"], _dual(history)
+                lower = _dual(history)
                 lower = np.where(np.isfinite(lower), lower, np.nan)  # nothing is known yet
-                lines += self.ax_.plot(abscissa, upper, **style)
                 style |= {"color": lines[-1].get_color(), "label": None}
-                lower_lines += self.ax_.plot(abscissa, lower, **style)
+                lower_lines += ax.plot(abscissa, lower, **style)
                 fill = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
-                bands.append(self.ax_.fill_between(abscissa, lower, upper, **fill))
-            else:
-                lines += self.ax_.plot(abscissa, _ordinate(history, y, best), **style)
+                bands.append(ax.fill_between(abscissa, lower, ordinate, **fill))
         self.line_, self.lower_line_, self.band_ = map(_alone, (lines, lower_lines, bands))
         self.tol_line_ = None
         if self.tol and y == "relative_gap":
-            self.tol_line_ = self.ax_.axhline(
-                self.tol, color="0.4", linestyle="--", linewidth=1, label=f"tol = {self.tol:g}"
-            )
-        self.ax_.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+            style = {"color": "0.4", "linestyle": "--", "linewidth": 1}
+            self.tol_line_ = ax.axhline(self.tol, label=f"tol = {self.tol:g}", **style)
+        ax.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
         if y != "bounds":
-            self.ax_.set_yscale("log")
-        elif best > 0 > self.ax_.get_ylim()[0]:
-            self.ax_.set_ylim(
-                bottom=0
-            )  # objectives are not negative: lower bounds below 0 say nothing
+            ax.set_yscale("log")
+        elif best > 0 > ax.get_ylim()[0]:
+            # objectives are not negative: lower bounds below 0 say nothing
+            ax.set_ylim(bottom=0)
         if x in ("products", "iterations"):
-            self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.legend()
+            integer_ticks(ax.xaxis)
+        ax.legend()
         return self
 
 
@@ -238,6 +223,8 @@ def _dual(history: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _ordinate(history: Mapping[str, np.ndarray], y: str, best_dual: float) -> np.ndarray:
+    if y == "bounds":
+        return np.asarray(history["objective"])
     if y == "relative_gap":
         values = history["gap"] / history["objective"]
     elif y == "dual_distance":

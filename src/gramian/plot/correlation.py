@@ -10,12 +10,12 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from gramian.labels.correlation.inputs import symmetric_array
-from gramian.plot._axes import axes_or_new
+from gramian.plot._axes import axes_or_new, heat_map
 
 _NAMED_LABELS = 30  # above, names are too many to be read
 _SORTED_LABELS = 500  # above, an optimal order of the leaves takes too long
 _SIDE_OF_PANEL = (2.6, 5.0)  # in inches, least and most
-_ARGUMENTS = {"Prior": "prior", "Training labels": "train", "Predictions": "predicted"}
+_TITLES = {"prior": "Prior", "train": "Training labels", "predicted": "Predictions"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,42 +97,34 @@ def plot_label_correlation(
     """
     if names is None and hasattr(prior, "columns"):
         names = list(prior.columns)
+    given = {"prior": prior, "train": train, "predicted": predicted}
     matrices = {
-        title: _scaled(argument, matrix, names)
-        for (title, argument), matrix in zip(
-            _ARGUMENTS.items(), (prior, train, predicted), strict=True
-        )
+        argument: _scaled(argument, matrix, names)
+        for argument, matrix in given.items()
         if matrix is not None
     }
-    believed = matrices["Prior"]
+    believed = matrices["prior"]
     n_labels = len(believed)
-    for title, matrix in matrices.items():
+    for argument, matrix in matrices.items():
         if len(matrix) != n_labels:
             raise ValueError(
-                f"{_ARGUMENTS[title]} must have the shape of prior, {believed.shape}; got {matrix.shape}."
+                f"{argument} must have the shape of prior, {believed.shape}; got {matrix.shape}."
             )
     shown = [str(name) for name in (range(n_labels) if names is None else names)]
     if len(shown) != n_labels:
         raise ValueError(f"names must be {n_labels}, one for each label; got {len(shown)}.")
     places = _clustered(believed) if order else np.arange(n_labels)
     panels = _panels(axes, len(matrices), n_labels)
+    ticks = [shown[place] for place in places]
     images = []
-    for ax, (title, matrix) in zip(panels, matrices.items(), strict=True):
-        images.append(
-            ax.imshow(
-                matrix[np.ix_(places, places)],
-                cmap="RdBu_r",
-                vmin=-1,
-                vmax=1,
-                interpolation="nearest",
-            )
-        )
-        ax.set(title=title, xticks=[], yticks=[])
+    for ax, (argument, matrix) in zip(panels, matrices.items(), strict=True):
+        images.append(heat_map(ax, matrix[np.ix_(places, places)]))
+        ax.set(title=_TITLES[argument], xticks=[], yticks=[])
         if n_labels <= _NAMED_LABELS:
-            ax.set_xticks(range(n_labels), [shown[place] for place in places], rotation=90)
+            ax.set_xticks(range(n_labels), ticks, rotation=90)
             ax.tick_params(length=0, labelsize="small")
     if n_labels <= _NAMED_LABELS:
-        panels[0].set_yticks(range(n_labels), [shown[place] for place in places])
+        panels[0].set_yticks(range(n_labels), ticks)
     figure = panels[0].figure
     bar = figure.colorbar(images[0], ax=panels, label="Correlation", shrink=0.8, aspect=25)
     return LabelCorrelationDisplay(places, images, bar, panels, figure)
@@ -219,15 +211,12 @@ def plot_hamming_against_correlation(
             raise ValueError(f"errors must not be negative, got {width.min():g}.")
         colours = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
         band = ax.fill_between(r, loss - width, loss + width, label="± standard error", **colours)
-    zero = ax.axvline(
-        0.0, color="0.4", linestyle="--", linewidth=1, label="r = 0: unrelated labels"
-    )
+    style = {"color": "0.4", "linestyle": "--", "linewidth": 1}
+    zero = ax.axvline(0.0, label="r = 0: unrelated labels", **style)
     best = int(loss.argmin())
-    (minimum,) = ax.plot(
-        r[best], loss[best], color="C3", marker="o", markersize=9, markerfacecolor="none",
-        markeredgewidth=2, linestyle="none",
-        label=f"least loss: {loss[best]:.3g} at r = {r[best]:g}".replace("-", "−"),
-    )  # fmt: skip
+    label = f"least loss: {loss[best]:.3g} at r = {r[best]:g}".replace("-", "−")
+    ring = {"color": "C3", "markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+    (minimum,) = ax.plot(r[best], loss[best], "o", label=label, **ring)
     ax.set(xlabel="Prior correlation r", ylabel="Hamming loss")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(edgecolor="none")
@@ -253,9 +242,8 @@ def _clustered(R: np.ndarray) -> np.ndarray:
         return np.arange(n)
     distance = np.maximum(1.0 - R, 0.0)
     np.fill_diagonal(distance, 0.0)
-    tree = linkage(
-        squareform(distance, checks=False), "average", optimal_ordering=n <= _SORTED_LABELS
-    )
+    distances = squareform(distance, checks=False)
+    tree = linkage(distances, "average", optimal_ordering=n <= _SORTED_LABELS)
     return leaves_list(tree).astype(np.int64)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.plot._axes import axes_below, axes_or_new, log_ordinate
+from gramian.plot._axes import RIGHT_OF_AXES, Display, axes_below, integer_ticks, log_ordinate
 
 _SIZE = (7.0, 6.0)
 _HEIGHTS = (1, 1.4)
 _COLOURS = 10  # more cannot be told apart
-_FIELDS = ("names", "theta", "loss", "accepted", "n_samples")
 
 
-class HyperparameterPathDisplay:
+@dataclass(eq=False, repr=False)
+class HyperparameterPathDisplay(Display):
     """Cross-validation loss, and the parameters below it, against the evaluations of a search.
 
     A line joins the evaluations that the search accepted; crosses are those it tried on the way
@@ -66,12 +67,11 @@ class HyperparameterPathDisplay:
     ['variance = 3', 'length_scale = 0.4']
     """
 
-    def __init__(self, names: Any, theta: Any, loss: Any, accepted: Any, n_samples: Any):
-        self.names = names
-        self.theta = theta
-        self.loss = loss
-        self.accepted = accepted
-        self.n_samples = n_samples
+    names: Any
+    theta: Any
+    loss: Any
+    accepted: Any
+    n_samples: Any
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> HyperparameterPathDisplay:
@@ -111,12 +111,13 @@ class HyperparameterPathDisplay:
         -------
         HyperparameterPathDisplay
         """
-        missing = [field for field in _FIELDS if not hasattr(path, field)]
+        names = [field.name for field in fields(cls)]
+        missing = [name for name in names if not hasattr(path, name)]
         if missing:
             raise TypeError(
                 f"path must be an OptimizationPath, got {type(path).__name__} without {missing[0]}."
             )
-        return cls(*(getattr(path, field) for field in _FIELDS)).plot(ax)
+        return cls(*(getattr(path, name) for name in names)).plot(ax)
 
     def plot(self, ax: Any = None) -> HyperparameterPathDisplay:
         """Draw.
@@ -130,14 +131,11 @@ class HyperparameterPathDisplay:
         -------
         HyperparameterPathDisplay
         """
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", _SIZE)
-        self.figure_ = self.ax_.figure
-        self.parameter_ax_ = axes_below(self.ax_, _HEIGHTS)
+        self.parameter_ax_ = axes_below(self._begin(ax, _SIZE), _HEIGHTS)
         self._plot_coarse()
         self._plot_loss()
         self._plot_parameters()
-        evaluations = self.parameter_ax_.xaxis
-        evaluations.get_major_locator().set_params(integer=True)
+        integer_ticks(self.parameter_ax_.xaxis)
         self.parameter_ax_.set(xlabel="Evaluations", xlim=(0.5, len(self.loss) + 0.5))
         return self
 
@@ -147,15 +145,11 @@ class HyperparameterPathDisplay:
         all_samples = np.max(self.n_samples)
         for first, last in _runs(self.n_samples):
             n = self.n_samples[first]
-            if n == all_samples:
-                continue
-            for ax in (self.ax_, self.parameter_ax_):
-                span = ax.axvspan(
-                    first + 0.5, last + 0.5, color="0.92", linewidth=0, zorder=0,
-                    label=f"{n} of {all_samples} examples",
-                )  # fmt: skip
-                if ax is self.ax_:
-                    self.coarse_spans_.append(span)
+            style = {"color": "0.92", "linewidth": 0, "label": f"{n} of {all_samples} examples"}
+            if n < all_samples:
+                place = (first + 0.5, last + 0.5)
+                self.coarse_spans_.append(self.ax_.axvspan(*place, zorder=0, **style))
+                self.parameter_ax_.axvspan(*place, zorder=0, **style)
 
     def _plot_loss(self) -> None:
         loss, accepted = np.asarray(self.loss), np.asarray(self.accepted, dtype=bool)
@@ -164,10 +158,8 @@ class HyperparameterPathDisplay:
         for first, last in _runs(self.n_samples):
             kept = np.flatnonzero(accepted[first:last]) + first
             label = "accepted" if not self.loss_lines_ else None
-            (line,) = self.ax_.plot(
-                evaluation[kept], loss[kept], "o-", color="C0", markersize=4, label=label
-            )
-            self.loss_lines_.append(line)
+            style = {"color": "C0", "markersize": 4, "label": label}
+            self.loss_lines_ += self.ax_.plot(evaluation[kept], loss[kept], "o-", **style)
         self.rejected_ = None
         if not accepted.all():
             style = {"color": "C3", "markersize": 5, "label": "tried"}
@@ -175,7 +167,7 @@ class HyperparameterPathDisplay:
         self.ax_.set(ylabel="Cross-validation loss")
         if np.nanmin(loss) > 0:
             log_ordinate(self.ax_, loss)
-        self.ax_.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        self.ax_.legend(**RIGHT_OF_AXES)
 
     def _plot_parameters(self) -> None:
         accepted = np.flatnonzero(self.accepted)
@@ -184,27 +176,23 @@ class HyperparameterPathDisplay:
         moved = np.ptp(theta, axis=0) if len(theta) else np.zeros(len(self.names))
         named = np.sort(np.argsort(-moved, kind="stable")[:_COLOURS])
         colours = {int(parameter): f"C{c}" for c, parameter in enumerate(named)}
-        self.parameter_lines_ = []
-        grey = []
+        self.parameter_lines_ = lines = []
         for parameter, name in enumerate(self.names):
             style: dict[str, Any] = {"color": "0.75", "linewidth": 0.8, "zorder": 1.5}
             if parameter in colours:
-                style = {"color": colours[parameter], "marker": "o", "markersize": 3}
                 end = f" = {values[-1, parameter]:.3g}" if len(values) else ""
+                style = {"color": colours[parameter], "marker": "o", "markersize": 3}
                 style["label"] = f"{name}{end}"
-            (line,) = self.parameter_ax_.plot(accepted + 1, values[:, parameter], **style)
-            self.parameter_lines_.append(line)
-            if parameter not in colours:
-                grey.append(line)
-        entries = [self.parameter_lines_[parameter] for parameter in named]
+            lines += self.parameter_ax_.plot(accepted + 1, values[:, parameter], **style)
+        entries = [lines[parameter] for parameter in named]
         labels = [line.get_label() for line in entries]
+        grey = [line for parameter, line in enumerate(lines) if parameter not in colours]
         if grey:  # one entry for all of them, in the end
             entries.append(grey[0])
             labels.append("1 other" if len(grey) == 1 else f"{len(grey)} others")
         self.parameter_ax_.set(ylabel="Parameter")
         log_ordinate(self.parameter_ax_, values)
-        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
-        self.parameter_ax_.legend(entries, labels, **place)
+        self.parameter_ax_.legend(entries, labels, **RIGHT_OF_AXES)
 
 
 def _runs(values: Any) -> list[tuple[int, int]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from gramian.plot._axes import axes_beside, axes_or_new, curve_styles, log_ordinate
-from gramian.solvers import Solution
+from gramian.plot import _axes
 
 _DASHES = ("-", "--", "-.", ":")
 _BRIGHTEST = 0.8  # of the colour map, from 0 to 1; yellow is hard to see on white
@@ -17,7 +16,8 @@ _SIZE_OF_PANEL = (3.7, 3.4)
 _WIDTH_OF_LEGEND = 2.2
 
 
-class IterationDisplay:
+@dataclass(eq=False, repr=False)
+class IterationDisplay(_axes.Display):
     """Regularised risk and, beside it, validation score against the iterations of one or several fits.
 
     The risk falls with every iteration; the score on data not used for training often has its best
@@ -66,11 +66,9 @@ class IterationDisplay:
     ['λ = 1 (0.8 at 2)', 'λ = 10']
     """
 
-    def __init__(
-        self, curves: Sequence[Mapping[str, Any]], *, score_name: str = "Validation score"
-    ):
-        self.curves = curves
-        self.score_name = score_name
+    curves: Sequence[Mapping[str, Any]]
+    _: KW_ONLY
+    score_name: str = "Validation score"
 
     @classmethod
     def from_estimators(
@@ -107,20 +105,14 @@ class IterationDisplay:
                 f"labels must have one text for each of the {len(estimators)} estimators, "
                 f"got {len(labels)}."
             )
-        curves = []
-        for estimator in estimators:
-            check_is_fitted(estimator)
-            solution = getattr(estimator, "solution_", None)
-            if not isinstance(solution, Solution):
-                raise TypeError(
-                    "estimators must have a Solution as solution_, as estimators of gramian do; "
-                    f"got {type(estimator).__name__}."
-                )
-            label = _label(estimator) if labels is None else labels[len(curves)]
-            score = getattr(estimator, "validation_score_", None)
-            curves.append(
-                {"label": label, "objective": solution.history["objective"], "score": score}
-            )
+        curves = [
+            {
+                "label": _label(estimator) if labels is None else labels[i],
+                "objective": _axes.solution_of(estimator, "estimators").history["objective"],
+                "score": getattr(estimator, "validation_score_", None),
+            }
+            for i, estimator in enumerate(estimators)
+        ]
         return cls(curves, score_name=score_name).plot(ax, curve_kwargs=curve_kwargs)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> IterationDisplay:
@@ -141,12 +133,10 @@ class IterationDisplay:
         if not self.curves:
             raise ValueError("curves is empty: give one dict for each fit.")
         scored = any(curve.get("score") is not None for curve in self.curves)
-        styles = curve_styles(curve_kwargs, len(self.curves))
+        styles = _axes.curve_styles(curve_kwargs, len(self.curves))
         width, height = _SIZE_OF_PANEL
-        size = ((1 + scored) * width + _WIDTH_OF_LEGEND, height)
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", size)
-        self.figure_ = self.ax_.figure
-        self.score_ax_ = axes_beside(self.ax_) if scored else None
+        ax = self._begin(ax, ((1 + scored) * width + _WIDTH_OF_LEGEND, height))
+        self.score_ax_ = _axes.axes_beside(ax) if scored else None
         self.objective_lines_, self.score_lines_, self.best_ = [], [], []
         labels = []
         colours = _dark_to_bright(len(self.curves))
@@ -154,17 +144,13 @@ class IterationDisplay:
             style = {"color": colours[i], "linestyle": _DASHES[i % len(_DASHES)]} | style
             objective = np.asarray(curve["objective"], dtype=float)
             shown = np.where(objective > 0, objective, np.nan)  # a log scale has no place for zero
-            self.objective_lines_ += self.ax_.plot(np.arange(len(shown)), shown, **style)
-            best = self._plot_score(curve.get("score"), style)
-            labels.append(f"{curve['label']}{best}")
-        every = [line.get_ydata() for line in self.objective_lines_]
-        log_ordinate(self.ax_, np.concatenate(every))
-        self.ax_.set(ylabel="Regularised risk")
-        if self.score_ax_ is not None:
-            self.score_ax_.set(ylabel=self.score_name)
-        for panel in filter(None, (self.ax_, self.score_ax_)):
-            panel.set(xlabel="Iterations")
-            panel.xaxis.get_major_locator().set_params(integer=True)
+            self.objective_lines_ += ax.plot(np.arange(len(shown)), shown, **style)
+            labels.append(f"{curve['label']}{self._plot_score(curve.get('score'), style)}")
+        _axes.log_ordinate(ax, np.concatenate([line.get_ydata() for line in self.objective_lines_]))
+        panels = [(ax, "Regularised risk"), (self.score_ax_, self.score_name)]
+        for panel, ylabel in panels[: 1 + scored]:
+            panel.set(xlabel="Iterations", ylabel=ylabel)
+            _axes.integer_ticks(panel.xaxis)
             panel.spines[["top", "right"]].set_visible(False)
         self._plot_legend(labels)
         return self
@@ -188,7 +174,7 @@ class IterationDisplay:
     def _plot_legend(self, labels: list[str]) -> None:
         place = {"loc": "best", "fontsize": "small"}
         if self.figure_.get_layout_engine():  # makes room outside
-            place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+            place = _axes.RIGHT_OF_AXES
         title = "Best score (at iteration)" if self.best_ else None
         panel = self.score_ax_ or self.ax_
         self.legend_ = panel.legend(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.labels import Taxonomy, as_taxonomy
-from gramian.operators.inputs.linear import linear_variance
-from gramian.plot._axes import axes_or_new, size_in_points
-from gramian.plot._tree import short_names, spans
+from gramian.plot._axes import Display, add_lines, heat_map, size_in_points
+from gramian.plot._tree import box, depth_first, short_names
 
 _CELL = 0.17  # side in inches, where there is room
 _SIDE = (2.6, 7.0)  # of all cells, least and most
@@ -23,7 +23,8 @@ _OF_CELL = 0.8  # height of letters
 RELATED = "mean |cos| of ancestors and descendants"
 
 
-class NormalCosineDisplay:
+@dataclass(eq=False, repr=False)
+class NormalCosineDisplay(Display):
     """Cosines of the angles between the normals of nodes, in the order of the tree.
 
     Rows and columns go through the tree depth first, so that a subtree is a block; the tree is drawn beside them.
@@ -70,10 +71,9 @@ class NormalCosineDisplay:
     True
     """
 
-    def __init__(self, cosines: np.ndarray, taxonomy: Taxonomy, nodes: np.ndarray):
-        self.cosines = cosines
-        self.taxonomy = taxonomy
-        self.nodes = nodes
+    cosines: np.ndarray
+    taxonomy: Taxonomy
+    nodes: np.ndarray
 
     @classmethod
     def from_estimator(
@@ -123,85 +123,64 @@ class NormalCosineDisplay:
         -------
         NormalCosineDisplay
         """
-        tree, nodes = self.taxonomy, np.asarray(self.nodes)
-        m = nodes.size
-        shown = np.zeros(tree.n_nodes, dtype=bool)
-        shown[nodes] = True
-        first, size = spans(tree, shown)
-        rows = np.argsort(first[nodes])
+        nodes = np.asarray(self.nodes)
+        rows, first, size = depth_first(self.taxonomy, nodes)
         self.order_ = nodes[rows]
         C = self.cosines[np.ix_(rows, rows)]
-        side = min(_SIDE[1], max(_SIDE[0], _CELL * m))
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", (side + 2.2, side + 1.2))
-        self.figure_ = self.ax_.figure
-        self.image_ = self.ax_.imshow(C, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+        side = min(_SIDE[1], max(_SIDE[0], _CELL * nodes.size))
+        ax = self._begin(ax, (side + 2.2, side + 1.2))
+        self.image_ = heat_map(ax, C)
         self.image_.set_cmap(self.image_.get_cmap().with_extremes(bad="0.75"))
-        self.ax_.set(xticks=[], yticks=[])
-        self._outline(first, size, shown)
-        self.related_ = self._mean_of_related(C, first, size, shown)
-        if np.isfinite(self.related_):
-            self.ax_.set_xlabel(f"{RELATED}: {self.related_:.2f}", fontsize="small")
-        self._draw_tree(first, size, shown)
+        ax.set(xticks=[], yticks=[])
+        # place of each node that has others below it, the first of these, and the one behind the last
+        above = self.order_[size[self.order_] > 1]
+        strips = np.stack([first[above], first[above] + 1, first[above] + size[above]], axis=1)
+        self._outline(first, size, strips)
+        values = np.abs(
+            np.concatenate([C[v, low:high] for v, low, high in strips] or [np.empty(0)])
+        )
+        values = values[np.isfinite(values)]
+        self.related_ = float(values.mean()) if values.size else np.nan
+        if values.size:
+            ax.set_xlabel(f"{RELATED}: {self.related_:.2f}", fontsize="small")
+        self._draw_tree(first, size)
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = self.figure_.colorbar(
-                self.image_, ax=self.ax_, label="Cosine of two normals", shrink=0.8, aspect=25
+                self.image_, ax=ax, label="Cosine of two normals", shrink=0.8, aspect=25
             )
         return self
 
-    def _strips(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """Place of each node that has others below it, the first of these, and the one behind the last."""
-        above = np.flatnonzero(shown & (size > 1))
-        return np.stack([first[above], first[above] + 1, first[above] + size[above]], axis=1)
+    def _outline(self, first: np.ndarray, size: np.ndarray, strips: np.ndarray) -> None:
+        related = []
+        for place, low, high in strips:
+            related += [box(place, low, 1, high - low), box(low, place, high - low, 1)]
+        branches = [int(v) for v in self.taxonomy.children(0) if size[v]]
+        blocks = [box(first[v], first[v], size[v], size[v]) for v in branches]
+        self.related_outlines_ = add_lines(self.ax_, related, colors="0.45", linewidths=0.6)
+        self.blocks_ = add_lines(self.ax_, blocks, colors="0.15", linewidths=1.4)
 
-    def _mean_of_related(
-        self, C: np.ndarray, first: np.ndarray, size: np.ndarray, shown: np.ndarray
-    ) -> float:
-        strips = [C[place, low:high] for place, low, high in self._strips(first, size, shown)]
-        values = np.abs(np.concatenate([*strips, np.empty(0)]))
-        values = values[np.isfinite(values)]
-        return float(values.mean()) if values.size else np.nan
-
-    def _outline(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> None:
-        from matplotlib.collections import LineCollection
-
-        branches = self.taxonomy.children(0)
-        sides = [(int(first[v]), int(size[v])) for v in branches if size[v]]
-        blocks = [_box(place, place, side, side) for place, side in sides]
-        strips = []
-        for place, low, high in self._strips(first, size, shown):
-            strips += [_box(place, low, 1, high - low), _box(low, place, high - low, 1)]
-        self.related_outlines_ = LineCollection(strips, colors="0.45", linewidths=0.6)
-        self.blocks_ = LineCollection(blocks, colors="0.15", linewidths=1.4)
-        self.ax_.add_collection(self.related_outlines_, autolim=False)
-        self.ax_.add_collection(self.blocks_, autolim=False)
-
-    def _draw_tree(self, first: np.ndarray, size: np.ndarray, shown: np.ndarray) -> None:
+    def _draw_tree(self, first: np.ndarray, size: np.ndarray) -> None:
         """Names at the left, indented by depth, and lines from parents to children; without room, branches only."""
-        from matplotlib.collections import LineCollection
         from matplotlib.textpath import TextPath
         from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-        tree, m = self.taxonomy, self.nodes.size
-        names = short_names(tree)
-        cell = min(size_in_points(self.ax_)) / m
+        tree, names = self.taxonomy, short_names(self.taxonomy)
+        cell = min(size_in_points(self.ax_)) / len(self.order_)
         font = min(_FONT, _OF_CELL * cell)
         everyone = font >= _SMALLEST_FONT
-        level = np.maximum(tree.depth - 1, 0)
         if everyone:
-            named = self.order_
-            at = first.astype(float)
+            named, at = self.order_, first.astype(float)
         else:
-            branches = tree.children(0)
-            font = _FONT
+            font, branches = _FONT, tree.children(0)
             named = branches[size[branches] * cell >= font]  # one below the other
             at = first + (size - 1) / 2
         texts = {v: _cut(names[v]) for v in named}
-        indent = _LEVEL * level * everyone
-        width = {
-            v: TextPath((0, 0), text, size=font).get_extents().width for v, text in texts.items()
-        }
-        left = -max((indent[v] + width[v] for v in named), default=0.0) - _GAP
+        indent = _LEVEL * np.maximum(tree.depth - 1, 0) * everyone
+        ends = [
+            indent[v] + TextPath((0, 0), texts[v], size=font).get_extents().width for v in named
+        ]
+        left = -max(ends, default=0.0) - _GAP
         # abscissas in points from the left edge of the cells, ordinates in rows
         edge = self.figure_.dpi_scale_trans + ScaledTranslation(0, 0, self.ax_.transAxes)
         place = blended_transform_factory(edge, self.ax_.transData)
@@ -212,32 +191,22 @@ class NormalCosineDisplay:
         lines = []
         for v in named if everyone else ():
             above = tree.parent[v]
-            if above and shown[above]:
-                x = left + indent[above] + 0.3 * _LEVEL
-                end = left + indent[v] - 1.5
+            if above in texts:
+                x = (left + indent[above] + 0.3 * _LEVEL) / 72
+                end = (left + indent[v] - 1.5) / 72
                 lines.append([(x, at[above] + 0.5), (x, at[v]), (end, at[v])])
-        scaled = [[(x / 72, y) for x, y in line] for line in lines]
-        self.tree_ = LineCollection(
-            scaled, colors="0.6", linewidths=0.7, transform=place, clip_on=False
-        )
-        self.ax_.add_collection(self.tree_, autolim=False)
+        style = {"colors": "0.6", "linewidths": 0.7, "transform": place, "clip_on": False}
+        self.tree_ = add_lines(self.ax_, lines, **style)
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
-def _box(row: float, column: float, height: float, width: float) -> list[tuple[float, float]]:
-    """Corners of a rectangle of cells, closed."""
-    top, left = row - 0.5, column - 0.5
-    bottom, right = top + height, left + width
-    return [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-
-
 def _inner_products(estimator: Any, X: Any) -> np.ndarray:
     """⟨w_i, w_j⟩ as the penalty has them: with the intercepts, and in the space of the kernel."""
     kernel, intercept = estimator.kernel_, np.asarray(estimator.intercept_, dtype=np.float64)
-    variance = linear_variance(kernel)
+    variance = kernel.linear_variance
     if variance is not None:
         coef = np.asarray(estimator.coef_, dtype=np.float64)
         T = coef @ coef.T / variance

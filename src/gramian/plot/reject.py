@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gramian.metrics import RejectCurve, reject_curve
-from gramian.plot._axes import axes_or_new
+from gramian.plot._axes import CurveDisplay, probabilities_of
 
 
-class RejectCurveDisplay:
+class RejectCurveDisplay(CurveDisplay):
     """Errors against the fraction of examples that are predicted, the most confident ones first.
 
     The right end of the curve is the ordinary error rate. The further a curve stays down before
@@ -63,10 +62,6 @@ class RejectCurveDisplay:
     'Error of LogisticRegression − error'
     """
 
-    def __init__(self, curve: RejectCurve, *, name: str | None = None):
-        self.curve = curve
-        self.name = name
-
     @classmethod
     def from_estimator(
         cls,
@@ -104,22 +99,11 @@ class RejectCurveDisplay:
         -------
         RejectCurveDisplay
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have predict_proba, got {type(estimator).__name__}. With another "
-                "measure of confidence, use from_predictions(y, y_pred=..., confidence=...)."
-            )
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            labels=estimator.classes_,
-            sample_weight=sample_weight,
-            name=name or type(estimator).__name__,
-            ax=ax,
-            baseline=baseline,
-            curve_kwargs=curve_kwargs,
-        )
+        advice = "With another measure of confidence, use from_predictions(y, y_pred=..., confidence=...)."
+        proba = probabilities_of(estimator, X, advice)
+        curve = reject_curve(y, proba, labels=estimator.classes_, sample_weight=sample_weight)
+        display = cls(curve, name=name or type(estimator).__name__)
+        return display.plot(ax, baseline=baseline, curve_kwargs=curve_kwargs)
 
     @classmethod
     def from_predictions(
@@ -202,33 +186,28 @@ class RejectCurveDisplay:
         if baseline is not None and not isinstance(baseline, RejectCurveDisplay):
             kind = type(baseline).__name__
             raise TypeError(f"baseline must be a RejectCurveDisplay, got {kind}.")
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
-        shown = self.name if name is None else name
+        ax = self._begin(ax)
         fraction, error = self.curve
         self.zero_line_ = None
         if baseline is None:
-            end = f"error = {error[-1]:.3g}"
-            label = end if shown is None else f"{shown} ({end})"
+            label = self._label(name, f"error = {error[-1]:.3g}")
             ylabel = "Wrong predictions / all examples"
         else:
             fraction, error = _difference(baseline.curve, self.curve)
+            shown = self.name if name is None else name
             label = "difference" if shown is None else shown
             ylabel = f"Error of {baseline.name or 'the baseline'} − error"
-            self.zero_line_ = self.ax_.axhline(0, color="0.6", linestyle="--", linewidth=1)
-        (self.line_,) = self.ax_.plot(fraction, error, **({"label": label} | (curve_kwargs or {})))
-        self.ax_.set(xlim=(0, 1), xlabel="Fraction of examples predicted", ylabel=ylabel)
+            self.zero_line_ = ax.axhline(0, color="0.6", linestyle="--", linewidth=1)
+        (self.line_,) = ax.plot(fraction, error, **({"label": label} | (curve_kwargs or {})))
+        ax.set(xlim=(0, 1), xlabel="Fraction of examples predicted", ylabel=ylabel)
         if baseline is None:
-            self.ax_.set_ylim(bottom=0, auto=True)  # further curves may be higher
-        self.ax_.legend()
+            ax.set_ylim(bottom=0, auto=True)  # further curves may be higher
+        ax.legend()
         return self
 
 
 def _difference(upper: RejectCurve, lower: RejectCurve) -> RejectCurve:
     """Subtract errors, at all fractions at which one of the curves has a point."""
     fraction = np.union1d(upper.fraction, lower.fraction)
-    return RejectCurve(
-        fraction,
-        np.interp(fraction, upper.fraction, upper.error)
-        - np.interp(fraction, lower.fraction, lower.error),
-    )
+    above, below = (np.interp(fraction, *curve) for curve in (upper, lower))
+    return RejectCurve(fraction, above - below)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from gramian.metrics import ReliabilityCurve, reliability_curve
-from gramian.plot._axes import axes_below, axes_or_new
+from gramian.metrics import reliability_curve
+from gramian.plot._axes import CurveDisplay, axes_below, probabilities_of
 
 SMALLEST, LARGEST = 8.0, 130.0  # areas of points, in square points
 _HEIGHTS = (3, 1)
+CONFIDENCE = "Confidence: probability of the predicted class"
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(CurveDisplay):
     """Accuracy against confidence of the predicted class, with a histogram of the confidences.
 
     On the diagonal, of the predictions made with 80 % confidence 80 % are right. Below it the
@@ -67,10 +67,6 @@ class ReliabilityDisplay:
     True
     """
 
-    def __init__(self, curve: ReliabilityCurve, *, name: str | None = None):
-        self.curve = curve
-        self.name = name
-
     @classmethod
     def from_estimator(
         cls,
@@ -110,23 +106,13 @@ class ReliabilityDisplay:
         -------
         ReliabilityDisplay
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have predict_proba, got {type(estimator).__name__}. "
-                "CalibratedClassifierCV gives probabilities to a classifier without."
-            )
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            classes=estimator.classes_,
-            n_bins=n_bins,
-            sample_weight=sample_weight,
-            name=name or type(estimator).__name__,
-            ax=ax,
-            histogram=histogram,
-            curve_kwargs=curve_kwargs,
+        advice = "CalibratedClassifierCV gives probabilities to a classifier without."
+        proba, classes = probabilities_of(estimator, X, advice), estimator.classes_
+        curve = reliability_curve(
+            y, proba, classes=classes, n_bins=n_bins, sample_weight=sample_weight
         )
+        display = cls(curve, name=name or type(estimator).__name__)
+        return display.plot(ax, histogram=histogram, curve_kwargs=curve_kwargs)
 
     @classmethod
     def from_predictions(
@@ -202,37 +188,27 @@ class ReliabilityDisplay:
         -------
         ReliabilityDisplay
         """
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
-        if reference and not any(line.get_gid() == "reference" for line in self.ax_.lines):
+        ax = self._begin(ax)
+        if reference and not any(line.get_gid() == "reference" for line in ax.lines):
             style = {"color": "0.6", "linestyle": "--", "linewidth": 1, "zorder": 1}
-            self.ax_.plot([0, 1], [0, 1], gid="reference", label="Calibrated", **style)
+            ax.plot([0, 1], [0, 1], gid="reference", label="Calibrated", **style)
         filled = self.curve.weight > 0
         x, y = self.curve.confidence[filled], self.curve.accuracy[filled]
-        style = {"marker": "o", "markersize": 7, "linewidth": 1, "label": self._label(name)}
-        (self.line_,) = self.ax_.plot(x, y, **(style | (curve_kwargs or {})))
+        label = self._label(name, f"ECE = {self.curve.expected_calibration_error:.3f}")
+        style = {"marker": "o", "markersize": 7, "linewidth": 1, "label": label}
+        (self.line_,) = ax.plot(x, y, **(style | (curve_kwargs or {})))
         self.line_.set_markevery([])  # the legend shows the marker, the points have their sizes
-        self.points_ = self.ax_.scatter(
-            x,
-            y,
-            s=SMALLEST + LARGEST * np.sqrt(self.curve.weight[filled]),
-            color=self.line_.get_color(),
-            marker=self.line_.get_marker(),
-            zorder=self.line_.get_zorder() + 1,
-        )
+        areas = SMALLEST + LARGEST * np.sqrt(self.curve.weight[filled])
+        color, marker = self.line_.get_color(), self.line_.get_marker()
+        above = self.line_.get_zorder() + 1
+        self.points_ = ax.scatter(x, y, s=areas, color=color, marker=marker, zorder=above)
         self.intervals_ = None
         if intervals:
             low, high = _wilson(y, self.curve.count[filled])
-            self.intervals_ = self.ax_.vlines(
-                x, low, high, color=self.line_.get_color(), linewidth=1, alpha=0.5
-            )
-        self.ax_.set(
-            xlim=(-0.02, 1.02),
-            ylim=(-0.02, 1.02),
-            xlabel="Confidence: probability of the predicted class",
-            ylabel="Accuracy",
-        )
-        self.ax_.legend()
+            self.intervals_ = ax.vlines(x, low, high, color=color, linewidth=1, alpha=0.5)
+        limits = (-0.02, 1.02)
+        ax.set(xlim=limits, ylim=limits, xlabel=CONFIDENCE, ylabel="Accuracy")
+        ax.legend()
         self._plot_histogram(histogram)
         return self
 
@@ -240,24 +216,13 @@ class ReliabilityDisplay:
         self.histogram_ax_ = self.bars_ = None
         if histogram is False or histogram is None:
             return
-        below = histogram
-        if histogram is True:
-            below = axes_below(self.ax_, _HEIGHTS)
+        below = axes_below(self.ax_, _HEIGHTS) if histogram is True else histogram
         self.histogram_ax_ = below
-        self.bars_ = below.stairs(
-            100 * self.curve.weight,
-            self.curve.edges,
-            color=self.line_.get_color(),
-            linewidth=1.5,
-        )
-        below.set(xlabel=self.ax_.get_xlabel(), ylabel="% of examples")
+        style = {"color": self.line_.get_color(), "linewidth": 1.5}
+        self.bars_ = below.stairs(100 * self.curve.weight, self.curve.edges, **style)
+        below.set(xlabel=CONFIDENCE, ylabel="% of examples")
         below.set_ylim(bottom=0)
         self.ax_.set_xlabel("")
-
-    def _label(self, name: str | None) -> str:
-        shown = self.name if name is None else name
-        error = f"ECE = {self.curve.expected_calibration_error:.3f}"
-        return error if shown is None else f"{shown} ({error})"
 
 
 def _wilson(accuracy: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

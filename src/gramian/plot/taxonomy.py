@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gramian.labels import Taxonomy, as_taxonomy
-from gramian.metrics._checks import check_nodes, check_weights
-from gramian.plot._axes import axes_or_new, size_in_points
-from gramian.plot._tree import LABELLED_LEAVES, fitted, heights, short_names, spans, width_of
+from gramian.plot import _tree
+from gramian.plot._axes import Display, add_lines, size_in_points
 
 _SMALLEST, _LARGEST = 18.0, 260.0  # squared diameters of nodes, in points
 _BEND = 0.25  # where an edge turns, from the parent (0) to the child (1)
@@ -18,7 +17,8 @@ _FONT, _SMALLEST_FONT = 10.0, 4.5
 _WIDEST_LABEL = 0.4  # of a leaf, as a fraction of the axes
 
 
-class TaxonomyDisplay:
+@dataclass(eq=False, repr=False)
+class TaxonomyDisplay(Display):
     """The tree of a taxonomy; with predictions, the accuracy and the examples at each node.
 
     An example counts for a node if its true label is there or below. It is right at the node if
@@ -59,16 +59,10 @@ class TaxonomyDisplay:
     (array([2.]), array([0.5]))
     """
 
-    def __init__(
-        self,
-        taxonomy: Taxonomy,
-        *,
-        count: np.ndarray | None = None,
-        accuracy: np.ndarray | None = None,
-    ):
-        self.taxonomy = taxonomy
-        self.count = count
-        self.accuracy = accuracy
+    taxonomy: Taxonomy
+    _: KW_ONLY
+    count: np.ndarray | None = None
+    accuracy: np.ndarray | None = None
 
     @classmethod
     def from_taxonomy(
@@ -121,17 +115,22 @@ class TaxonomyDisplay:
         -------
         TaxonomyDisplay
         """
-        tree = as_taxonomy(taxonomy)
-        true = check_nodes("y_true", y_true, tree)
-        pred = check_nodes("y_pred", y_pred, tree, len(true))
-        weights = check_weights(sample_weight, len(true))
+        display = cls._counted(y_true, y_pred, taxonomy, sample_weight)
+        return display.plot(ax, labels=labels, cmap=cmap)
+
+    @classmethod
+    def _counted(
+        cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+    ) -> TaxonomyDisplay:
+        tree, true, pred, weights = _tree.true_and_predicted(
+            y_true, y_pred, taxonomy, sample_weight
+        )
         # truth and prediction are both below a node if and only if their lowest common ancestor is
         shared = tree.lowest_common_ancestor(true, pred)
         held = np.stack([np.bincount(v, weights, minlength=tree.n_nodes) for v in (true, shared)])
         count, right = tree.subtree_sums(held)
         with np.errstate(invalid="ignore"):
-            accuracy = right / count
-        return cls(tree, count=count, accuracy=accuracy).plot(ax, labels=labels, cmap=cmap)
+            return cls(tree, count=count, accuracy=right / count)
 
     @classmethod
     def from_estimator(
@@ -169,16 +168,9 @@ class TaxonomyDisplay:
         -------
         TaxonomyDisplay
         """
-        tree = taxonomy_of(estimator, taxonomy)
-        return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            tree,
-            sample_weight=sample_weight,
-            ax=ax,
-            labels=labels,
-            cmap=cmap,
-        )
+        tree = _tree.taxonomy_of(estimator, taxonomy)
+        display = cls._counted(y, estimator.predict(X), tree, sample_weight)
+        return display.plot(ax, labels=labels, cmap=cmap)
 
     def plot(
         self, ax: Any = None, *, labels: bool | None = None, cmap: Any = "RdYlBu"
@@ -201,56 +193,51 @@ class TaxonomyDisplay:
         tree = self.taxonomy
         height = min(12.0, max(3.0, 1.0 + 0.22 * tree.n_leaves))
         width = min(12.0, 4.0 + 1.4 * tree.height)
-        self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", (width, height))
-        self.figure_ = self.ax_.figure
-        self.ax_.set_axis_off()
-        x, y = tree.depth.astype(float), heights(tree)
+        ax = self._begin(ax, (width, height))
+        ax.set_axis_off()
+        x, y = tree.depth.astype(float), _tree.heights(tree)
         self._plot_nodes(x, y, cmap)
-        self.ax_.set_ylim(tree.n_leaves - 0.3, -0.7)  # the first leaf at the top
-        self.ax_.set_xlim(-0.15, max(1, tree.height) + 0.15)
+        ax.set_ylim(tree.n_leaves - 0.3, -0.7)  # the first leaf at the top
+        ax.set_xlim(-0.15, max(1, tree.height) + 0.15)
         self.texts_ = []
-        if labels or (labels is None and tree.n_leaves <= LABELLED_LEAVES):
+        if labels or (labels is None and tree.n_leaves <= _tree.LABELLED_LEAVES):
             self._write_names(x, y)
         return self
 
     def _plot_nodes(self, x: np.ndarray, y: np.ndarray, cmap: Any) -> None:
-        from matplotlib.collections import LineCollection
-
         tree = self.taxonomy
         above = tree.parent[1:]
         bend = x[above] + _BEND
         corners = [[x[above], y[above]], [bend, y[above]], [bend, y[1:]], [x[1:], y[1:]]]
-        self.edges_ = LineCollection(
-            list(np.moveaxis(np.array(corners), 2, 0)), colors="0.7", linewidths=0.8, zorder=1
-        )
-        self.ax_.add_collection(self.edges_)
+        lines = list(np.moveaxis(np.array(corners), 2, 0))
+        self.edges_ = add_lines(self.ax_, lines, colors="0.7", linewidths=0.8, zorder=1)
         share = np.zeros(tree.n_nodes) if self.count is None else self.count / self.count[0]
-        style: dict[str, Any] = {"color": "0.45"}
-        if self.accuracy is not None:
-            style = {"c": self.accuracy, "cmap": cmap, "vmin": 0.0, "vmax": 1.0}
-            style |= {"edgecolors": "0.3", "linewidths": 0.6, "plotnonfinite": True}
         size = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt(share)
         row = size_in_points(self.ax_)[1] / tree.n_leaves
-        size = np.minimum(size, (0.9 * row * spans(tree, tree.is_leaf)[1]) ** 2)  # no overlap
+        size = np.minimum(size, (0.9 * row * _tree.spans(tree, tree.is_leaf)[1]) ** 2)  # no overlap
+        if self.accuracy is None:
+            self.points_ = self.ax_.scatter(x, y, s=size, zorder=2, color="0.45")
+            self.colorbar_ = None
+            return
+        style = {"c": self.accuracy, "cmap": cmap, "vmin": 0.0, "vmax": 1.0, "edgecolors": "0.3"}
+        style |= {"linewidths": 0.6, "plotnonfinite": True}
         self.points_ = self.ax_.scatter(x, y, s=size, zorder=2, **style)
-        self.colorbar_ = None
-        if self.accuracy is not None:
-            self.points_.set_cmap(self.points_.get_cmap().with_extremes(bad="white"))
-            self.colorbar_ = self.figure_.colorbar(
-                self.points_, ax=self.ax_, location="bottom", shrink=0.6, aspect=40, pad=0.02,
-                label="Accuracy at the node",
-            )  # fmt: skip
+        self.points_.set_cmap(self.points_.get_cmap().with_extremes(bad="white"))
+        place = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.02}
+        self.colorbar_ = self.figure_.colorbar(
+            self.points_, ax=self.ax_, label="Accuracy at the node", **place
+        )
 
     def _write_names(self, x: np.ndarray, y: np.ndarray) -> None:
         """Leaves have their name at the right, inner nodes above the edge that leads to them."""
-        tree, names = self.taxonomy, short_names(self.taxonomy)
+        tree, names = self.taxonomy, _tree.short_names(self.taxonomy)
         width, height = size_in_points(self.ax_)
         font = min(_FONT, 0.85 * height / tree.n_leaves)
         if font < _SMALLEST_FONT:
             return
         radius = np.sqrt(self.points_.get_sizes()) / 2  # a size is the square of a diameter
         # the deepest leaves need room behind them: widen the axes by the longest name there
-        behind = [width_of(names[v], font) + radius[v] + 4 for v in tree.leaves]
+        behind = [_tree.width_of(names[v], font) + radius[v] + 4 for v in tree.leaves]
         depth = x[tree.leaves]
         room = min(_WIDEST_LABEL * width, max(np.array(behind) * (depth / max(1, tree.height))))
         left, right = self.ax_.get_xlim()
@@ -258,35 +245,15 @@ class TaxonomyDisplay:
         self.ax_.set_xlim(left, right)
         level = width / (right - left)
         for node in range(tree.n_nodes):
-            offset, align, valign = (radius[node] + 3, 0.0), "left", "center"
-            space = (right - x[node]) * level - radius[node] - 3
-            size = font
+            offset, space = (radius[node] + 3, 0.0), (right - x[node]) * level - radius[node] - 3
+            style = {"ha": "left", "va": "center", "fontsize": font, "color": "black"}
             if not tree.is_leaf[node]:
-                offset, align, valign = (-radius[node] - 1, 1.5), "right", "bottom"
-                space = (1 - _BEND) * level - radius[node]
-                size = 0.85 * font
+                offset, space = (-radius[node] - 1, 1.5), (1 - _BEND) * level - radius[node]
+                style = {"ha": "right", "va": "bottom", "fontsize": 0.85 * font, "color": "0.35"}
             if node == 0:
-                offset, align = (0, radius[0] + 2), "center"
-                space = level
-            text = fitted(names[node], space, size)
+                offset, space = (0, radius[0] + 2), level
+                style["ha"] = "center"
+            text, at = _tree.fitted(names[node], space, style["fontsize"]), (x[node], y[node])
             if text:
-                colour = "black" if tree.is_leaf[node] else "0.35"
-                style = {"ha": align, "va": valign, "fontsize": size, "color": colour}
-                self.texts_.append(
-                    self.ax_.annotate(
-                        text, (x[node], y[node]), offset, textcoords="offset points", **style
-                    )
-                )
-
-
-def taxonomy_of(estimator: Any, taxonomy: Any) -> Taxonomy:
-    """Return the taxonomy that was given, or that of the fitted estimator."""
-    check_is_fitted(estimator)
-    if taxonomy is None:
-        taxonomy = getattr(estimator, "taxonomy_", None)
-    if taxonomy is None:
-        raise ValueError(
-            f"taxonomy must be given: {type(estimator).__name__} has no taxonomy_. "
-            "Only classifiers with hierarchy=... have one."
-        )
-    return as_taxonomy(taxonomy)
+                style |= {"textcoords": "offset points"}
+                self.texts_.append(self.ax_.annotate(text, at, offset, **style))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from gramian._core.arrays import to_numpy
 from gramian.operators import Operator
-from gramian.testing._clauses import assert_close, numerical_gradient, read_only, run_clauses
+from gramian.testing import _clauses as check
 
 __all__ = ["CountingOperator", "check_operator"]
 
@@ -63,9 +63,6 @@ class CountingOperator(Operator):
     def diagonal(self, n_outputs: int = 1) -> Any:
         return self.operator.diagonal(n_outputs)
 
-    def cross(self, X_new: Any) -> Operator:
-        return self.operator.cross(X_new)
-
     def vjp(self, E: Any, F: Any) -> np.ndarray:
         return self.operator.vjp(E, F)
 
@@ -87,48 +84,11 @@ class CountingOperator(Operator):
         return self.operator.blocks(n_outputs)
 
 
-Oracle = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class _Case:
-    operator: Operator
-    oracle: Oracle
-    n_outputs: int
-    n_trailing: int | None
-    seed: int
-
-    @property
-    def precision(self) -> float:
-        return 2e-5 if self.operator.dtype == np.float32 else 1e-9
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """What may follow the first axis."""
-        if self.n_trailing is not None:
-            return [(self.n_outputs, self.n_trailing)]
-        return [(self.n_outputs,), (self.n_outputs, 1), (self.n_outputs, 2)]
-
-    def random(self, n_rows: int, shape: tuple[int, ...], count: int = 1) -> list[np.ndarray]:
-        rng = np.random.default_rng(self.seed)
-        arrays = rng.normal(size=(count, n_rows, *shape)).astype(self.operator.dtype)
-        return [read_only(array) for array in arrays]
-
-    def columns(self, shape: tuple[int, ...], count: int = 1) -> list[np.ndarray]:
-        return self.random(self.operator.shape[1], shape, count)
-
-    def rows(self, shape: tuple[int, ...], count: int = 1) -> list[np.ndarray]:
-        return self.random(self.operator.shape[0], shape, count)
-
-
 def check_operator(
     operator: Operator,
     dense: Any,
     *,
     n_outputs: int | None = None,
-    n_trailing: int | None = None,
-    X_new: Any = None,
-    cross: Any = None,
     seed: int = 0,
 ) -> None:
     """Check that an operator keeps its contract.
@@ -143,10 +103,6 @@ def check_operator(
         ``vec(M A S)`` is ``kron(S, M) vec(A)``; or a function of arrays (m, C) and (m, C, q).
     n_outputs : int, default=None
         C; needed with a callable. By default what follows from the shape of ``dense``, or 3.
-    n_trailing : int, default=None
-        q, if the operator takes arrays (n, C, q) with this q only, as a mask for each column does.
-    X_new, cross : default=None
-        New examples, and what ``operator.cross(X_new)`` should be, in the forms of ``dense``.
     seed : int, default=0
 
     Raises
@@ -162,37 +118,15 @@ def check_operator(
     >>> from gramian.testing import check_operator
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
     >>> kernel = RBF(2.0)
-    >>> check_operator(Streamed(kernel, X), kernel(X), X_new=X[:4], cross=kernel(X[:4], X))
+    >>> check_operator(Streamed(kernel, X), kernel(X))
+    >>> check_operator(Streamed(kernel, X[:4], X), kernel(X[:4], X))  # for prediction
     """
-    case = _case(operator, dense, n_outputs, n_trailing, seed)
-    clauses = [
-        _has_shape_and_dtype,
-        _multiplies,
-        _multiplies_accurately,
-        _is_linear,
-        _refuses_other_sizes,
-        _leaves_inputs_alone,
-        _ignores_memory_layout,
-        _takes_theta,
-        _pickles,
-    ]
-    if operator.shape[0] == operator.shape[1]:
-        clauses += [_is_symmetric, _has_diagonal]
-    if operator.dtype == np.float64:
-        clauses.append(_has_gradient)
-    run_clauses(operator, clauses, case)
-    if X_new is not None:
-        run_clauses(operator, [_crosses], case, X_new, cross)
-
-
-def _case(
-    operator: Operator, dense: Any, n_outputs: int | None, n_trailing: int | None, seed: int
-) -> _Case:
     n, m = operator.shape
     if callable(dense):
         if n_outputs is None:
             raise TypeError("check_operator needs n_outputs when dense is a function.")
-        return _Case(operator, dense, n_outputs, n_trailing, seed)
+        _OperatorContract(operator, seed, dense, n_outputs)._check()
+        return
     matrix = np.asarray(dense, dtype=float)
     if matrix.shape == (n, m):
         n_outputs = n_outputs or 3
@@ -206,156 +140,136 @@ def _case(
             return np.stack([oracle(B[:, :, j]) for j in range(B.shape[2])], axis=2)
         return (matrix @ B.T.reshape(-1)).reshape(C, n).T
 
-    return _Case(operator, oracle, C, n_trailing, seed)
+    _OperatorContract(operator, seed, oracle, C)._check()
 
 
-def _has_shape_and_dtype(case: _Case) -> None:
-    """shape holds two integers, nbytes is not negative, and a product has the shape and dtype of B."""
-    operator = case.operator
-    assert all(type(size) is int for size in operator.shape), f"shape is {operator.shape}."
-    assert operator.nbytes >= 0, f"nbytes is {operator.nbytes}."
-    for shape in case.shapes:
-        expected = (operator.shape[0], *shape)
-        for dtype in (np.float32, np.float64):
-            B = case.columns(shape)[0].astype(dtype)
-            for name, product in [("@", operator @ B), ("accurate", operator.accurate(B))]:
-                assert product.dtype == dtype, f"{name}: {B.dtype} became {product.dtype}."
-                assert product.shape == expected, f"{name}: shape {product.shape}, not {expected}."
+@dataclass(frozen=True)
+class _OperatorContract(check.Contract):
+    subject: Operator
+    oracle: Callable[..., Any]
+    n_outputs: int
 
+    @property
+    def _precision(self) -> float:
+        return 2e-5 if self.subject.dtype == np.float32 else 1e-9
 
-def _multiplies(case: _Case) -> None:
-    """operator @ B is the product with the dense form, for (n, C) and (n, C, q)."""
-    for shape in case.shapes:
-        (B,) = case.columns(shape)
-        assert_close(case.operator @ B, case.oracle(B), case.precision, f"B {B.shape}")
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """What may follow the first axis."""
+        return [(self.n_outputs,), (self.n_outputs, 1), (self.n_outputs, 2)]
 
+    @property
+    def _is_square(self) -> bool:
+        return self.subject.shape[0] == self.subject.shape[1]
 
-def _multiplies_accurately(case: _Case) -> None:
-    """operator.accurate(B) is the same product, and as close to it for float64 arrays."""
-    for shape in case.shapes:
-        (B,) = case.columns(shape)
-        for array in (B, B.astype(np.float64)):
-            found = case.operator.accurate(array)
-            assert_close(found, case.oracle(array), case.precision, f"{array.dtype} {B.shape}")
+    def _random(self, n_rows: int, shape: tuple[int, ...], count: int) -> list[np.ndarray]:
+        arrays = self._rng.normal(size=(count, n_rows, *shape)).astype(self.subject.dtype)
+        return [check.read_only(array) for array in arrays]
 
+    def _columns(self, count: int = 1) -> Iterator[list[np.ndarray]]:
+        """Arrays to multiply with, of each shape."""
+        for shape in self._shapes:
+            yield self._random(self.subject.shape[1], shape, count)
 
-def _is_linear(case: _Case) -> None:
-    """operator @ (a B + C) is a (operator @ B) + operator @ C, and zeros give zeros."""
-    for shape in case.shapes:
-        B, C = case.columns(shape, 2)
-        a = B.dtype.type(-2.5)
-        expected = a * (case.operator @ B) + case.operator @ C
-        assert_close(case.operator @ (a * B + C), expected, 10 * case.precision)
-        assert not np.any(case.operator @ np.zeros_like(B)), "zeros give something else."
+    def has_shape_and_dtype(self) -> None:
+        """shape holds two integers, nbytes is not negative, and a product has the shape and dtype of B."""
+        operator = self.subject
+        assert all(type(size) is int for size in operator.shape), f"shape is {operator.shape}."
+        assert operator.nbytes >= 0, f"nbytes is {operator.nbytes}."
+        for (columns,) in self._columns():
+            expected = (operator.shape[0], *columns.shape[1:])
+            for dtype in (np.float32, np.float64):
+                B = columns.astype(dtype)
+                for name, product in [("@", operator @ B), ("accurate", operator.accurate(B))]:
+                    assert product.dtype == dtype, f"{name}: {B.dtype} became {product.dtype}."
+                    assert product.shape == expected, f"{name}: {product.shape}, not {expected}."
 
+    def multiplies(self) -> None:
+        """operator @ B is the product with the dense form, for (n, C) and (n, C, q)."""
+        for (B,) in self._columns():
+            check.close(self.subject @ B, self.oracle(B), self._precision, f"B {B.shape}")
 
-def _is_symmetric(case: _Case) -> None:
-    """⟨E, 𝒦F⟩ is ⟨𝒦E, F⟩."""
-    for shape in case.shapes:
-        E, F = case.columns(shape, 2)
-        left, right = _inner(E, case.operator @ F), _inner(case.operator @ E, F)
-        scale = np.linalg.norm(case.operator @ E) * np.linalg.norm(F)
-        assert_close(left, right, case.precision, scale=float(scale))
+    def multiplies_accurately(self) -> None:
+        """operator.accurate(B) is the same product, and as close to it for float64 arrays."""
+        for (B,) in self._columns():
+            for array in (B, B.astype(np.float64)):
+                found, what = self.subject.accurate(array), f"{array.dtype} {B.shape}"
+                check.close(found, self.oracle(array), self._precision, what)
 
+    def is_linear(self) -> None:
+        """operator @ (a B + C) is a (operator @ B) + operator @ C, and zeros give zeros."""
+        for B, C in self._columns(2):
+            a = B.dtype.type(-2.5)
+            expected = a * (self.subject @ B) + self.subject @ C
+            check.close(self.subject @ (a * B + C), expected, 10 * self._precision)
+            assert not np.any(self.subject @ np.zeros_like(B)), "zeros give something else."
 
-def _has_diagonal(case: _Case) -> None:
-    """diagonal(C) is the diagonal of the operator, shape (n, C), or (n, C, q) with a mask for each column."""
-    (first, *_), n = case.shapes, case.operator.shape[0]
-    found = to_numpy(case.operator.diagonal(case.n_outputs))
-    shape = (n, *first)
-    expected = np.empty(shape)
-    for i in range(n):
-        for c in range(case.n_outputs):
-            E = np.zeros(shape)
+    def is_symmetric(self) -> None:
+        """⟨E, 𝒦F⟩ is ⟨𝒦E, F⟩, if the operator is square."""
+        for E, F in self._columns(2) if self._is_square else ():
+            left, right = _inner(E, self.subject @ F), _inner(self.subject @ E, F)
+            scale = np.linalg.norm(self.subject @ E) * np.linalg.norm(F)
+            check.close(left, right, self._precision, scale=float(scale))
+
+    def has_diagonal(self) -> None:
+        """diagonal(C) is the diagonal of a square operator, shape (n, C)."""
+        if not self._is_square:
+            return
+        found = to_numpy(self.subject.diagonal(self.n_outputs))
+        expected = np.empty((self.subject.shape[0], *self._shapes[0]))
+        for i, c in np.ndindex(expected.shape[:2]):
+            E = np.zeros(expected.shape)
             E[i, c] = 1
-            expected[i, c] = case.oracle(E)[i, c]
-    assert_close(found, expected, max(case.precision, 1e-7))
+            expected[i, c] = self.oracle(E)[i, c]
+        check.close(found, expected, max(self._precision, 1e-7))
 
+    def refuses_other_sizes(self) -> None:
+        """An array with another number of rows is an error, not a wrong result."""
+        for n_rows in {self.subject.shape[1] + 1, 1} - {self.subject.shape[1]}:
+            (B,) = self._random(n_rows, self._shapes[0], 1)
+            for product in (self.subject.__matmul__, self.subject.accurate):
+                what = f"{product.__name__} took an array of {n_rows} rows."
+                with check.refusal(what, ValueError, TypeError, IndexError):
+                    product(B)
 
-def _refuses_other_sizes(case: _Case) -> None:
-    """An array with another number of rows is an error, not a wrong result."""
-    shape = case.shapes[0]
-    for n_rows in (case.operator.shape[1] + 1, 1):
-        if n_rows == case.operator.shape[1]:
-            continue
-        (B,) = case.random(n_rows, shape)
-        for product in (case.operator.__matmul__, case.operator.accurate):
-            try:
-                product(B)
-            except (ValueError, TypeError, IndexError):
-                continue
-            raise AssertionError(f"{product.__name__} took an array of {n_rows} rows.")
+    def leaves_inputs_alone(self) -> None:
+        """A product does not change its input, and twice the same product is the same."""
+        for (B,) in self._columns():
+            first = np.array(self.subject @ B)
+            check.unchanged(lambda copy: self.subject @ copy, B=B)
+            check.close(self.subject @ B, first, self._precision, "second product")
 
+    def ignores_memory_layout(self) -> None:
+        """Column-major and strided arrays are multiplied alike."""
+        for (B,) in self._columns():
+            expected = np.array(self.subject @ B)
+            for name, array in check.layouts(B).items():
+                check.close(self.subject @ array, expected, self._precision, name)
 
-def _leaves_inputs_alone(case: _Case) -> None:
-    """A product does not change its input, and twice the same product is the same."""
-    for shape in case.shapes:
-        (B,) = case.columns(shape)
-        copy = B.copy()
-        first = np.array(case.operator @ copy)
-        np.testing.assert_array_equal(copy, B, err_msg="B was modified.")
-        assert_close(case.operator @ copy, first, case.precision, "second product")
+    def takes_theta(self) -> None:
+        """clone_with_theta(theta) has that theta and leaves the operator alone."""
+        (B,) = next(self._columns())
+        self._check_theta(lambda copy: copy @ B, np.array(self.subject @ B), self._precision)
 
+    def has_gradient(self) -> None:
+        """vjp(E, F) is the gradient of ⟨E, 𝒦F⟩ in theta, for (n, C) and (n, C, q), in float64."""
+        operator = self.subject
+        for (F,) in self._columns() if operator.dtype == np.float64 else ():
+            (E,) = self._random(operator.shape[0], F.shape[1:], 1)
+            F = F + 0.1  # not E itself in a square operator
 
-def _ignores_memory_layout(case: _Case) -> None:
-    """Column-major and strided arrays are multiplied alike."""
-    for shape in case.shapes:
-        (B,) = case.columns(shape)
-        expected = np.array(case.operator @ B)
-        strided = np.repeat(np.repeat(B, 2, axis=0), 2, axis=1)[::2, ::2]
-        assert_close(case.operator @ np.asfortranarray(B), expected, case.precision, "F order")
-        assert_close(case.operator @ strided, expected, case.precision, "strided")
+            def product(copy, E=E, F=F):
+                return _inner(E, copy @ F)
 
+            scale = 0.1 * float(np.linalg.norm(E) * np.linalg.norm(operator @ F))
+            self._check_gradient(operator.vjp(E, F), product, 1e-7, f"E {E.shape}", scale)
 
-def _takes_theta(case: _Case) -> None:
-    """clone_with_theta(theta) has that theta and leaves the operator alone."""
-    operator, theta = case.operator, case.operator.theta
-    assert isinstance(theta, np.ndarray), f"theta is {type(theta).__name__}."
-    assert theta.ndim == 1, f"theta has shape {theta.shape}."
-    (B,) = case.columns(case.shapes[0])
-    before = np.array(operator @ B)
-    same = operator.clone_with_theta(theta)
-    assert type(same) is type(operator), f"clone_with_theta gives a {type(same).__name__}."
-    assert_close(same @ B, before, case.precision, "the same theta")
-    moved = theta + np.linspace(0.1, 0.4, theta.size)
-    assert_close(operator.clone_with_theta(moved).theta, moved, 1e-12, "theta of the copy")
-    assert_close(operator @ B, before, case.precision, "the original afterwards")
-
-
-def _has_gradient(case: _Case) -> None:
-    """vjp(E, F) is the gradient of ⟨E, 𝒦F⟩ in theta, for (n, C) and (n, C, q)."""
-    operator, theta = case.operator, case.operator.theta
-    for shape in case.shapes:
-        (E,), (F,) = case.rows(shape), case.columns(shape)
-        F = F + 0.1  # not E itself in a square operator
-
-        def product(theta, E=E, F=F):
-            return _inner(E, operator.clone_with_theta(theta) @ F)
-
-        gradient = operator.vjp(E, F)
-        assert isinstance(gradient, np.ndarray), f"vjp returned {type(gradient).__name__}."
-        assert gradient.shape == theta.shape, f"vjp has shape {gradient.shape}."
-        expected = numerical_gradient(product, theta).reshape(-1)
-        scale = 0.1 * np.linalg.norm(E) * np.linalg.norm(operator @ F)
-        assert_close(gradient, expected, 1e-7, f"E {E.shape}", scale=float(scale))
-
-
-def _pickles(case: _Case) -> None:
-    """A pickled copy multiplies alike."""
-    copy = pickle.loads(pickle.dumps(case.operator))
-    (B,) = case.columns(case.shapes[0])
-    assert_close(copy @ B, case.operator @ B, case.precision)
-    assert copy.shape == case.operator.shape, f"shape {copy.shape}."
-
-
-def _crosses(case: _Case, X_new: Any, cross: Any) -> None:
-    """cross(X_new) is the rectangular operator from training examples to new ones."""
-    operator = case.operator.cross(X_new)
-    shape = (X_new.shape[0], case.operator.shape[1])
-    assert tuple(operator.shape) == shape, f"shape {operator.shape}, not {shape}."
-    other = _case(operator, cross, case.n_outputs, case.n_trailing, case.seed)
-    for clause in (_has_shape_and_dtype, _multiplies):
-        clause(other)
+    def pickles(self) -> None:
+        """A pickled copy multiplies alike."""
+        copy = pickle.loads(pickle.dumps(self.subject))
+        (B,) = next(self._columns())
+        check.close(copy @ B, self.subject @ B, self._precision)
+        assert copy.shape == self.subject.shape, f"shape {copy.shape}."
 
 
 def _inner(E: np.ndarray, F: np.ndarray) -> float:

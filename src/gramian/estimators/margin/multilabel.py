@@ -35,7 +35,6 @@ from gramian.estimators.single import FeatureMachine
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
 from gramian.operators import GramRows
-from gramian.operators.inputs.linear import linear_variance
 from gramian.solvers import MarginProblem, Solution
 
 __all__ = ["M3LClassifier"]
@@ -228,7 +227,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         return not_all_zero(caps)
 
     def _solver_name(self, kernel: Kernel, X: Array, *, correlated: bool) -> str:
-        linear = linear_variance(kernel) is not None
+        linear = kernel.linear_variance is not None
         if self.solver == "coordinate" and not linear:
             raise ValueError(
                 f"solver='coordinate' needs the kernel Linear(), possibly times constants, got {kernel!r}; use "

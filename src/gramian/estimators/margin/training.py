@@ -26,7 +26,6 @@ from gramian.estimators.record import Fitted, Model
 from gramian.estimators.rules import flag, not_negative, optional_count, positive
 from gramian.kernels import Kernel
 from gramian.operators import GramRows, cross_operator
-from gramian.operators.inputs.linear import linear_variance
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
@@ -124,7 +123,7 @@ class MarginMachine(CallbackSupportMixin, Model):
         """Scores of new examples, one column for each function."""
         check_is_fitted(self)
         examples = self._examples()
-        if linear_variance(self.kernel_) is not None:
+        if self.kernel_.linear_variance is not None:
             return examples.checked_new(self, X) @ self.coef_.T + self.intercept_
         if self.kernel_.is_precomputed:
             X = examples.checked_new(self, X)[:, self.support_]
@@ -236,7 +235,7 @@ class MarginTraining:
 
         intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
         function = {"intercept_": intercept.astype(X.dtype)}
-        variance = linear_variance(kernel)
+        variance = kernel.linear_variance
         if variance is not None:
             coef = variance * mixed(_transposed_product(X, A)).T
             return function | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
@@ -265,7 +264,7 @@ def refuse_other_libraries(name: str, X: Any) -> None:
 
 def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
     """Features whose inner products are a linear kernel plus the variance of the intercept."""
-    variance = linear_variance(kernel)
+    variance = kernel.linear_variance
     assert variance is not None
     if variance != 1:
         X = X * X.dtype.type(np.sqrt(variance))

@@ -17,7 +17,7 @@ from gramian._core.arrays import Array
 from gramian._core.caller import level_of_caller
 from gramian._core.validation import check_similarity, naming_text
 from gramian.estimators.record import FLOATS, Model, validated
-from gramian.kernels import Kernel, split_amplitude
+from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
 from gramian.pairs import Pairs, split_columns
 from gramian.selection import pair_setting
@@ -49,7 +49,7 @@ class PairExamples:
 
     def _kernel(self) -> PairwiseKernel:
         """The kernel without a constant factor."""
-        kernel = split_amplitude(self.asked_for())[1]
+        kernel = self.asked_for().amplitude()[1]
         assert isinstance(kernel, PairwiseKernel)
         return kernel
 

@@ -44,7 +44,6 @@ from gramian.labels.margins.tree_margins import (
 )
 from gramian.metrics import tree_zero_one_loss
 from gramian.operators import GramRows
-from gramian.operators.inputs.linear import linear_variance
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
 __all__ = ["HierarchicalSVC"]
@@ -183,7 +182,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         labels, codes = np.unique(nodes, return_inverse=True)
         margins, penalty = self._margins(taxonomy, labels)
         caps = self._caps(taxonomy, nodes, data.weights)
-        by_features = linear_variance(data.kernel) is not None and not _gram_is_better(data.X)
+        by_features = data.kernel.linear_variance is not None and not _gram_is_better(data.X)
         inputs = (features if by_features else GramRows)(
             data.kernel, data.X, self.intercept_variance
         )
@@ -257,7 +256,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         Sparse examples are multiplied with those normals only that they meet. With 75 words each and eight children at
         each node that is 9 to 18 times as fast for three levels, and costs as much as all scores for three children.
         """
-        if linear_variance(self.kernel_) is None or not sp.issparse(X):
+        if self.kernel_.linear_variance is None or not sp.issparse(X):
             U = self._latent(X, "predict")
             return U.shape[0], lambda rows, some: U[rows, some]
         checked = self._examples().checked_new(self, X)

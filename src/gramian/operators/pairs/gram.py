@@ -23,7 +23,7 @@ from gramian.kernels import Kernel
 from gramian.kernels.pairwise.pairwise import PairwiseKernel, Places, Term, same_objects
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.dense import Dense
-from gramian.operators.inputs.linear import LinearFeatures, linear_variance
+from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells
@@ -160,7 +160,7 @@ class PairGram(InputOperator):
     def _primal(self) -> ThroughFeatures | None:
         """The form through features, if there is one and its dense tables and weights fit the memory."""
         left, right = self.kernel.bases()
-        scales = linear_variance(left), linear_variance(right)
+        scales = left.linear_variance, right.linear_variance
         if not self._is_one_product() or scales[0] is None or scales[1] is None:
             return None
         new, old = self._new, self._old
@@ -225,9 +225,6 @@ class PairGram(InputOperator):
 
     def _diagonal(self) -> Array:
         return self.kernel.diag(self.pairs)
-
-    def cross(self, X_new: Any) -> PairGram:
-        return PairGram(self.kernel, X_new, self.pairs, self.asked)
 
     def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         op, coefficient = self._terms[0][1], self._terms[0][0]
@@ -322,7 +319,7 @@ def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOpe
     """The operator of one side: stored if it is small, else through features or streamed."""
     if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= _budget() / 2:
         return Dense(kernel, old)
-    operator = LinearFeatures if linear_variance(kernel) is not None else Streamed
+    operator = LinearFeatures if kernel.linear_variance is not None else Streamed
     return operator(kernel, old) if square else operator(kernel, new, old)
 
 
