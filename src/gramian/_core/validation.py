@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -49,6 +50,18 @@ def check_flag(name: str, value: Any) -> None:
     """Refuse what is not True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def listed(names: Iterable[Any], most: int = 5) -> str:
+    """Return the names as text, the first few of them."""
+    every = [repr(name) for name in names]
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """Return the names that occur more than once, each one time."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def check_sample_weight(

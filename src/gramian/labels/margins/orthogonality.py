@@ -70,7 +70,7 @@ def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
            [0.5, 0. , 1. , 0. ],
            [0.5, 0. , 0. , 1. ]])
     """
-    place, sizes = taxonomy.tree.preorder[1:], taxonomy.tree.sizes[1:]
+    place, sizes = taxonomy.preorder[1:], taxonomy.sizes[1:]
     below = (place[:, None] < place) & (place < (place + sizes)[:, None])
     return np.diag(sizes.astype(np.float64)) + alpha * (below | below.T)
 

@@ -33,7 +33,7 @@ Accuracy
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit, prange
@@ -92,10 +92,30 @@ def sweep(
     array([[7., 6., 1., 2., 4.]])
     """
     xp = namespace(B)
+    kind, columns = ("node", tree.n_nodes) if source is None else ("leaf", len(source))
+    if B.ndim < 2 or B.shape[1] != columns:
+        raise ValueError(
+            f"The array must have one column for each {kind}, {columns}; got shape {tuple(B.shape)}."
+        )
     if not xp.isdtype(B.dtype, "real floating"):
         B = xp.astype(B, xp.float64)
     product = _compiled if is_numpy(B) and B.dtype in (np.float32, np.float64) else _by_level
     return product(B, tree, source, up, scale, down, target)
+
+
+class _Steps(NamedTuple):
+    """What a sweep does with each row; `sweep` describes the arrays, `RootedTree.families` the last three."""
+
+    source: np.ndarray
+    up: bool
+    scale: np.ndarray
+    down: bool
+    target: np.ndarray
+    n_nodes: int
+    rows: int  # of B that are in the lanes at a time
+    inner: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
 
 
 def _compiled(B, tree, source, up, scale, down, target):
@@ -106,57 +126,52 @@ def _compiled(B, tree, source, up, scale, down, target):
     weights = np.empty(0, B.dtype) if scale is None else np.array(scale, dtype=B.dtype)
     cube = np.ascontiguousarray(B).reshape(n, columns, q)
     out = np.empty((n, target.size, q), B.dtype)
-    rows = max(1, _LANES // max(1, q))  # of B in the lanes at a time
-    steps: tuple[Any, ...] = (source, up, weights, down, target, *tree.families, rows)
+    rows = max(1, _LANES // max(1, q))
+    steps = _Steps(source, up, weights, down, target, tree.n_nodes, rows, *tree.families)
     if cube.nbytes + out.nbytes < _PARALLEL_BYTES:
-        _sweep_rows(cube, out, 0, n, tree.n_nodes, *steps)
+        _sweep_rows(cube, out, 0, n, steps)
     else:
         pieces = min(-(-n // rows), 4 * get_num_threads())
         with exclusive():
-            _sweep_pieces(cube, out, pieces, tree.n_nodes, *steps)
+            _sweep_pieces(cube, out, pieces, steps)
     return out.reshape(n, target.size, *B.shape[2:])
 
 
 @njit(cache=True, parallel=True)
-def _sweep_pieces(
-    B, out, pieces, n_nodes, source, up, scale, down, target, inner, first, last, rows
-):
+def _sweep_pieces(B, out, pieces, steps):
+    rows = steps.rows
     blocks = (B.shape[0] + rows - 1) // rows
     for piece in prange(pieces):
         start = blocks * piece // pieces * rows
         stop = min(B.shape[0], blocks * (piece + 1) // pieces * rows)
-        _sweep_rows(
-            B, out, start, stop, n_nodes,
-            source, up, scale, down, target, inner, first, last, rows,
-        )  # fmt: skip
+        _sweep_rows(B, out, start, stop, steps)
 
 
 @njit(cache=True)
-def _sweep_rows(
-    B, out, start, stop, n_nodes, source, up, scale, down, target, inner, first, last, rows
-):
-    buffer = np.zeros((n_nodes, _LANES), B.dtype)
-    for i in range(start, stop, rows):
-        height = min(rows, stop - i)
+def _sweep_rows(B, out, start, stop, steps):
+    inner, first, last = steps.inner, steps.first, steps.last
+    buffer = np.zeros((steps.n_nodes, _LANES), B.dtype)
+    for i in range(start, stop, steps.rows):
+        height = min(steps.rows, stop - i)
         for j in range(0, B.shape[2], _LANES):
             width = min(_LANES, B.shape[2] - j)
-            if source.size < n_nodes:
+            if steps.source.size < steps.n_nodes:
                 buffer[:] = 0
-            _load(B, i, j, height, width, source, buffer)
-            if up:
+            _load(B, i, j, height, width, steps.source, buffer)
+            if steps.up:
                 _add_children(buffer, inner, first, last)
-            for p in range(scale.size):
+            for p in range(steps.scale.size):
                 lanes = buffer[p]
                 for s in range(_LANES):
-                    lanes[s] *= scale[p]
-            if down:
+                    lanes[s] *= steps.scale[p]
+            if steps.down:
                 for k in range(inner.size):
                     above = buffer[inner[k]]
                     for child in range(first[k], last[k]):
                         lanes = buffer[child]
                         for s in range(_LANES):
                             lanes[s] += above[s]
-            _store(buffer, target, i, j, height, width, out)
+            _store(buffer, steps.target, i, j, height, width, out)
 
 
 @njit(cache=True)
