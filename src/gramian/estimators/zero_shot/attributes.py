@@ -33,7 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_choice, check_sample_weight
+from gramian._core.validation import check_choice, check_number, check_sample_weight, listed
 from gramian.estimators.inputs import all_or_nothing
 from gramian.estimators.margin.multilabel import M3LClassifier
 from gramian.estimators.zero_shot.signatures import (
@@ -41,7 +41,7 @@ from gramian.estimators.zero_shot.signatures import (
     TrainingClasses,
     stacked_signatures,
 )
-from gramian.labels.correlation.inputs import check_share, listed, name_of, normalized_weights
+from gramian.labels.correlation.inputs import name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
 
 __all__ = ["AttributeClassifier"]
@@ -184,7 +184,7 @@ class AttributeClassifier(ClassDescriptions):
         """
         with all_or_nothing(self):
             check_choice("mapping", self.mapping, MAPPINGS)
-            check_share("shrinkage", self.shrinkage)
+            check_number("shrinkage", self.shrinkage, high=1)
             classes = self._training_classes(X, y)
             prior = self._class_prior(classes)
             of_seen = stacked_signatures(classes.known, classes.seen, np.int64) == 1

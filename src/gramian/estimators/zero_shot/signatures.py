@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._core.validation import naming_text
-from gramian.labels.correlation.inputs import listed
+from gramian._core.validation import listed, naming_text
 
 __all__ = ["ClassDescriptions", "TrainingClasses", "stacked_signatures"]
 

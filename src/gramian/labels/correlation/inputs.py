@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import reprlib
-from collections.abc import Iterable, Mapping
-from numbers import Real
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from gramian._core.validation import check_sample_weight, listed, repeated
 
 
 def indicators(name: str, values: Any, shape: str) -> Any:
@@ -36,23 +37,9 @@ def indicators(name: str, values: Any, shape: str) -> Any:
 
 
 def normalized_weights(name: str, values: Any, n: int, unit: str) -> np.ndarray:
-    """Return non-negative weights that sum to one."""
-    if values is None:
-        return np.full(n, 1.0 / n)
-    try:
-        weights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {reprlib.repr(values)}.") from None
-    if weights.shape != (n,):
-        raise ValueError(
-            f"{name} must have shape ({n},), one for each {unit}, got {weights.shape}."
-        )
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        raise ValueError(f"{name} must be finite and not negative, got {weights[bad][0]:g}.")
-    if not weights.any():
-        raise ValueError(f"{name} is zero for every {unit}: at least one must be positive.")
-    return weights / weights.sum()
+    """Return weights that sum to one, one for each ``unit``; equal ones by default."""
+    weights = check_sample_weight(values, np.ones(n), name=name, unit=unit)
+    return np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
 
 def stacked(signatures: Mapping[Any, Any]) -> np.ndarray:
@@ -77,16 +64,13 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
             "priors are named by classes, but signatures are not: pass an array with one number for each row, or "
             "signatures as a dict or DataFrame."
         )
-    unknown = [name for name in priors if name not in set(classes)]
     missing = [name for name in classes if name not in priors]
-    for names, here, there in (
-        (missing, "priors", "signatures"),
-        (unknown, "signatures", "priors"),
-    ):
-        if names:
-            raise ValueError(
-                f"{here} must have the classes of {there}, but {listed(names)} is missing."
-            )
+    unknown = [name for name in priors if name not in set(classes)]
+    here, there = ("priors", "signatures") if missing else ("signatures", "priors")
+    if missing or unknown:
+        raise ValueError(
+            f"{here} must have the classes of {there}, but {listed(missing or unknown)} is missing."
+        )
     return [priors[name] for name in classes]
 
 
@@ -143,10 +127,9 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
     if numbered and not set(wanted) <= set(columns):
         return values
     for place, labels in (("index", index), ("columns", columns)):
-        repeated = [label for label in dict.fromkeys(labels) if labels.count(label) > 1]
-        if repeated:
+        if twice := repeated(labels):
             raise ValueError(
-                f"{argument} must name each label once, but its {place} repeats {listed(repeated)}."
+                f"{argument} must name each label once, but its {place} repeats {listed(twice)}."
             )
         missing = [name for name in dict.fromkeys([*wanted, *index]) if name not in set(labels)]
         if missing:
@@ -154,26 +137,8 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
                 f"{argument} must have a row and a column for each label, but {listed(missing)} is not in its {place}. "
                 "Rename it, or pass an array in the order of the labels."
             )
-    rows = {label: row for row, label in enumerate(index)}
-    across = {label: column for column, label in enumerate(columns)}
-    return values[np.ix_([rows[name] for name in wanted], [across[name] for name in wanted])]
-
-
-def check_share(name: str, value: Any, *, inside: bool = False) -> None:
-    """Refuse what is not a number from 0 to 1, or strictly between them if it must lie inside."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}.")
-    number = float(value)
-    if not 0 <= number <= 1 or (inside and number in (0, 1)):
-        between = "above 0 and below 1" if inside else "from 0 to 1"
-        raise ValueError(f"{name} must be {between}, got {value!r}.")
-
-
-def listed(names: Iterable[Any], most: int = 5) -> str:
-    """Return the names as text, the first few of them."""
-    every = [repr(name) for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    places = [{name: k for k, name in enumerate(labels)} for labels in (index, columns)]
+    return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
 
 def name_of(position: Any, names: Any) -> str:

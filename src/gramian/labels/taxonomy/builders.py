@@ -38,23 +38,20 @@ def number_nodes(parents: Parents) -> tuple[list[Name], list[int]]:
         children.setdefault(parent, []).append(child)
     tops = children.get(None, [])
     if len(tops) == 1 and tops[0] in children:
-        names, parent_of = [tops[0]], [-1]
-    elif tops:
-        if IMPLICIT_ROOT in parents:
-            raise ValueError(
-                f"There are {len(tops)} top nodes ({listed(tops)}) and they would hang under a new node "
-                f"{IMPLICIT_ROOT!r}, but a node of this name is there already. Rename it, or make it the parent "
-                "of the other top nodes."
-            )
-        names, parent_of = [IMPLICIT_ROOT, *tops], [-1, *[0] * len(tops)]
+        names = tops.copy()
+    elif tops and IMPLICIT_ROOT in parents:
+        raise ValueError(
+            f"There are {len(tops)} top nodes ({listed(tops)}) and they would hang under a new node "
+            f"{IMPLICIT_ROOT!r}, but a node of this name is there already. Rename it, or make it the parent "
+            "of the other top nodes."
+        )
     else:
-        names, parent_of = [], []
-    place = max(0, len(names) - len(tops))
-    while place < len(names):
-        below = children.get(names[place], ())
+        names, children[IMPLICIT_ROOT] = [IMPLICIT_ROOT], tops
+    parent_of = [-1]
+    for place, name in enumerate(names):  # grows while we walk: breadth first, without recursion
+        below = children.get(name, ())
         names.extend(below)
         parent_of.extend([place] * len(below))
-        place += 1
     reached = set(names)
     lost = next((name for name in parents if name not in reached), None)
     if lost is not None:
