@@ -28,6 +28,7 @@ from gramian.labels.margins.contrasts import (
     Contrasts,
     family_contrasts,
     leaf_contrasts,
+    path_from,
     sibling_contrasts,
 )
 from gramian.labels.margins.orthogonality import OrthogonalPenalty, QuadraticPenalty
@@ -134,13 +135,9 @@ class Independent(TreeMargins):
         return family_contrasts(self.taxonomy)
 
     def units(self, codes: np.ndarray, caps: np.ndarray) -> dict[str, np.ndarray]:
-        paths = [
-            np.array([label, *self.taxonomy.ancestors(label)[:-1]], dtype=np.int64) - 1
-            for label in self.labels
-        ]
-        lengths = np.array([path.size for path in paths])[codes]
+        paths = [path_from(self.taxonomy, label) - 1 for label in self.labels]
         labels = np.concatenate([paths[code] for code in codes])
-        examples = np.repeat(np.arange(codes.size), lengths)
+        examples = np.repeat(np.arange(codes.size), [paths[code].size for code in codes])
         return {"labels": labels, "caps": caps[examples], "examples": examples}
 
 

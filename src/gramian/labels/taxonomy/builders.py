@@ -19,7 +19,6 @@ Name = Any  # hashable, mostly str or int
 Parents = dict[Name, Name]  # None is the parent of a top node
 
 IMPLICIT_ROOT = "root"
-_EMPTY = "The taxonomy is empty: it needs at least one node besides the root."
 _NESTED = (Mapping, list, tuple, set, frozenset)  # what may be below a node in nested dictionaries
 
 
@@ -31,8 +30,6 @@ def number_nodes(parents: Parents) -> tuple[list[Name], list[int]]:
     >>> number_nodes({"a": None, "cat": "a", "b": None, "car": "b", "dog": "a"})
     (['root', 'a', 'b', 'cat', 'dog', 'car'], [-1, 0, 0, 1, 1, 2])
     """
-    if not parents:
-        raise ValueError(_EMPTY)
     children: dict[Name, list[Name]] = {}
     for child, parent in parents.items():
         children.setdefault(parent, []).append(child)
@@ -82,13 +79,9 @@ def parents_from_mapping(mapping: Mapping[Name, Name]) -> Parents:
     """Read {child: parent}."""
     if not isinstance(mapping, Mapping):
         raise TypeError(f"from_parents needs a mapping child → parent, got {_short(mapping)}.")
-    for parent in mapping.values():
-        if not isinstance(parent, Hashable):
-            raise TypeError(
-                f"A parent must be a name or None, got {_short(parent)}. For nested dictionaries use from_dict."
-            )
-    pairs = ((None if _is_missing(parent) else parent, child) for child, parent in mapping.items())
-    return _collect(pairs)
+    return _collect(
+        (None if _is_missing(parent) else parent, child) for child, parent in mapping.items()
+    )
 
 
 def parents_from_edges(pairs: Iterable[Any]) -> Parents:
@@ -242,7 +235,8 @@ def checked_name(name: Any) -> Name:
         name = name.item()
     if not isinstance(name, Hashable):
         raise TypeError(
-            f"A node's name must be hashable (a string or an integer), got {_short(name)}."
+            f"A node's name must be hashable (a string or an integer), got {_short(name)}. For nested dictionaries use "
+            "from_dict."
         )
     if _is_missing(name):
         raise ValueError(
@@ -279,7 +273,7 @@ def checked_parent(parent: Any, n_names: int) -> np.ndarray:
     if given.size != n_names:
         raise ValueError(f"There are {n_names} names but {given.size} parents.")
     if n_names < 2:
-        raise ValueError(_EMPTY)
+        raise ValueError("The taxonomy is empty: it needs at least one node besides the root.")
     array = given.astype(np.int64)
     ordered = np.all(np.diff(array) >= 0) and np.all(array[1:] < np.arange(1, n_names))
     if array[0] != -1 or array[1] != 0 or not ordered:
@@ -294,7 +288,7 @@ def checked_parent(parent: Any, n_names: int) -> np.ndarray:
 
 def _is_missing(value: Any) -> bool:
     try:
-        return value is None or bool(value != value)
+        return value is None or (isinstance(value, Hashable) and bool(value != value))
     except TypeError:  # pandas.NA refuses to say
         return True
 
