@@ -14,8 +14,6 @@ from functools import cache
 from textwrap import dedent
 from typing import Any, TypeVar
 
-__all__ = ["described"]
-
 _Documented = TypeVar("_Documented")
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*(?:\n(?: .*)?)*", re.MULTILINE)
 _MARK = re.compile(r"^( *)\|(\w+(?:, \w+)*)\|$", re.MULTILINE)

@@ -17,8 +17,6 @@ from numba import njit, prange
 from gramian._core.arrays import Array, is_numpy, namespace
 from gramian._core.threads import exclusive
 
-__all__ = ["add_scaled", "centred", "inner", "scale_and_add", "serial_or_parallel"]
-
 COMPILED_ENTRIES = 2**15  # with fewer entries, the plain expressions take microseconds
 PARALLEL_ENTRIES = 2**20  # with fewer entries, threads cost more than they gain
 _CHUNKS = 64

@@ -18,27 +18,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["exclusive", "one_thread", "quiet_blas", "single_threaded_blas"]
-
-
-class _Gate:
-    """A re-entrant lock that can be replaced after a fork."""
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        self.lock = threading.RLock()
-
-
-_GATE = _Gate()
+_GATE = SimpleNamespace(lock=threading.RLock())
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_GATE.renew)
+    os.register_at_fork(after_in_child=lambda: vars(_GATE).update(lock=threading.RLock()))
 
 
 def exclusive() -> AbstractContextManager[Any]:

@@ -52,6 +52,16 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
+def check_shape(name: str, array: Any, shape: tuple[int | str, ...], meaning: str) -> None:
+    """Refuse an array of another shape. A word stands for any size above 0, the same word for equal sizes."""
+    got = tuple(array.shape)
+    sizes = dict(zip(shape, got, strict=False))
+    numbers = tuple(size if isinstance(size, int) else sizes.get(size) for size in shape)
+    if got != numbers or any(sizes[size] == 0 for size in shape if isinstance(size, str)):
+        words = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} must have shape ({words}), {meaning}; got {got}.")
+
+
 def listed(names: Iterable[Any], most: int = 5) -> str:
     """Return the names as text, the first few of them."""
     every = [repr(name) for name in names]
@@ -85,9 +95,7 @@ def check_sample_weight(
             raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
         weights = np.full(n, values) if values.ndim == 0 else values
     weights = asarray_like(weights, like)
-    if tuple(weights.shape) != (n,):
-        shape = tuple(weights.shape)
-        raise ValueError(f"{name} must have shape ({n},), one for each {unit}, got {shape}.")
+    check_shape(name, weights, (n,), f"one for each {unit}")
     xp = namespace(weights)
     bad = ~(xp.isfinite(weights) & (weights >= 0))
     if bool(xp.any(bad)):

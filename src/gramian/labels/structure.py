@@ -173,9 +173,8 @@ class DenseStructure(LabelStructure):
 
     def mix(self, B: Array) -> Array:
         _check_outputs(B, self.matrix.shape[0])
-        xp = namespace(B)
         S = asarray_like(self.matrix, B)
-        return B @ S if B.ndim == 2 else xp.matmul(S, B)  # S is symmetric
+        return B @ S if B.ndim == 2 else namespace(B).matmul(S, B)  # S is symmetric
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return np.diagonal(self.matrix)
@@ -189,9 +188,7 @@ def column_sums(values: Array) -> np.ndarray:
 
 def _check_outputs(B: Array, n_outputs: int) -> None:
     if B.shape[1] != n_outputs:
-        raise ValueError(
-            f"The label structure has {n_outputs} outputs, but the array has {B.shape[1]}."
-        )
+        raise ValueError(f"There must be {n_outputs} outputs, but the array has {B.shape[1]}.")
 
 
 def checked_variances(name: str, values: Any) -> np.ndarray:

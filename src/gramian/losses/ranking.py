@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array, asarray_like, column, in_float64, namespace, to_numpy, total
+from gramian._core.validation import check_shape
 from gramian.losses.base import Curvature, Loss
 
 
@@ -86,8 +87,7 @@ class SquaredRanking(Loss):
         if groups is None:
             return
         codes = np.asarray(to_numpy(groups))
-        if codes.ndim != 1:
-            raise ValueError(f"groups must have shape (n,), got {codes.shape}.")
+        check_shape("groups", codes, ("n",), "one for each example")
         if codes.dtype.kind not in "iu":
             raise TypeError(
                 f"groups must be integers, got {codes.dtype}; "

@@ -7,19 +7,14 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import to_numpy
-from gramian._core.validation import check_sample_weight
+from gramian._core.validation import check_sample_weight, check_shape
 from gramian.labels import Taxonomy, as_taxonomy
 
 
 def check_labels(name: str, values: Any, n_samples: int | None = None) -> np.ndarray:
     """Return labels of shape (n_samples,), at least one."""
     y = to_numpy(values)
-    if y.ndim != 1 or len(y) == 0:
-        raise ValueError(f"{name} must have shape (n_samples,) with n_samples >= 1, got {y.shape}.")
-    if n_samples is not None and len(y) != n_samples:
-        raise ValueError(
-            f"{name} must have shape ({n_samples},), one for each label in y_true; got {y.shape}."
-        )
+    check_shape(name, y, (n_samples or "n_samples",), "one for each example, at least one")
     return y
 
 
@@ -61,10 +56,8 @@ def check_probabilities(
     """
     name, n = names[0], len(y)
     P = check_numbers(name, proba)
-    if P.ndim not in (1, 2) or len(P) != n:
-        raise ValueError(
-            f"{name} must have shape ({n}, n_classes) or ({n},), one row for each label in y_true; got {P.shape}."
-        )
+    shape = (n, "n_classes") if P.ndim == 2 else (n,)
+    check_shape(name, P, shape, f"or ({n}, n_classes), one row for each label in y_true")
     if not np.all(np.isfinite(P)) or P.min(initial=0.0) < 0 or P.max(initial=1.0) > 1 + 1e-6:
         raise ValueError(f"{name} must lie between 0 and 1.")
     if P.ndim == 1 or P.shape[1] == 1:
@@ -86,10 +79,7 @@ def _columns(y: np.ndarray, labels: Any, n_classes: int, names: tuple[str, str])
             f"y_true holds {len(present)} classes and {proba} has {n_classes} columns: "
             f"say with {name} which class each column is for."
         )
-    if columns.shape != (n_classes,):
-        raise ValueError(
-            f"{name} must have shape ({n_classes},), one for each column of {proba}; got {columns.shape}."
-        )
+    check_shape(name, columns, (n_classes,), f"one for each column of {proba}")
     if len(np.unique(columns)) != n_classes:
         raise ValueError(f"{name} must not hold the same class twice.")
     strange = present[~np.isin(present, columns)]

@@ -113,9 +113,7 @@ def reject_curve(
     if (proba is None) == (y_pred is None) or (y_pred is None) != (confidence is None):
         arguments = {"proba": proba, "y_pred": y_pred, "confidence": confidence}
         given = " and ".join(name for name, value in arguments.items() if value is not None)
-        raise TypeError(
-            f"Give either proba, or y_pred and confidence; got {given or 'none of them'}."
-        )
+        raise TypeError(f"Give proba, or y_pred and confidence; got {given or 'none of them'}.")
     if proba is not None:
         P, columns = check_probabilities(y, proba, labels)
         predicted, sure = columns[np.argmax(P, axis=1)], np.max(P, axis=1)
@@ -132,6 +130,4 @@ def reject_curve(
     sure, weights, wrong = sure[order], weights[order], (predicted != y)[order]
     last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
     asked, errors = np.cumsum(weights)[last], np.cumsum(weights * wrong)[last]
-    return RejectCurve(
-        fraction=np.append(0.0, asked / asked[-1]), error=np.append(0.0, errors / asked[-1])
-    )
+    return RejectCurve(*(np.append(0.0, sums / asked[-1]) for sums in (asked, errors)))

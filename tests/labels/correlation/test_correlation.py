@@ -398,8 +398,8 @@ def test_a_graph_correlates_neighbours():
     "adjacency, keywords, error, words",
     [
         (nx.DiGraph([(0, 1)]), {}, ValueError, "adjacency must be symmetric"),
-        (np.ones((2, 3)), {}, ValueError, r"adjacency must be a square .* got shape \(2, 3\)"),
-        (np.empty((0, 0)), {}, ValueError, "adjacency must be a square"),
+        (np.ones((2, 3)), {}, ValueError, r"adjacency must have shape \(n_labels, n_labels\), .* got \(2, 3\)"),
+        (np.empty((0, 0)), {}, ValueError, "adjacency must have shape"),
         ([[0, np.nan], [np.nan, 0]], {}, ValueError, "adjacency must be finite, got nan for labels 0 and 1"),
         (np.eye(2), {"strength": -1}, ValueError, "strength must be a finite number >= 0"),
         (np.eye(2), {"strength": "much"}, TypeError, "strength must be a finite number >= 0"),
@@ -475,8 +475,8 @@ def test_nearest_correlation_refuses():
     "R, words",
     [
         (np.eye(2), r"label_correlation must have shape \(3, 3\), .* got \(2, 2\)"),
-        (np.ones(3), r"must be a square matrix .* got shape \(3,\)"),
-        (np.ones((3, 2)), r"must be a square matrix .* got shape \(3, 2\)"),
+        (np.ones(3), r"must have shape \(n_labels, n_labels\), .* got \(3,\)"),
+        (np.ones((3, 2)), r"must have shape \(n_labels, n_labels\), .* got \(3, 2\)"),
         (np.diag([1.0, np.inf, 1.0]), "must be finite, got inf for labels 1 and 1"),
         (np.eye(3) + np.eye(3, k=1) * 0.2, "symmetric, .* labels 0 and 1 are 0.2 and 0, a difference of 0.2"),
         (np.diag([1.0, 0.0, 1.0]), "positive diagonal, got 0 for label 1"),

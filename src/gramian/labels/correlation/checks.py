@@ -24,10 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from gramian._core.validation import check_number
+from gramian._core.validation import check_number, check_shape
 from gramian.labels.correlation.inputs import name_of, symmetric_array
-
-__all__ = ["check_correlation", "nearest_correlation", "shrunk"]
 
 _ROUNDS = 1000
 _TOLERANCE = 1e-9  # relative change of a round
@@ -158,11 +156,7 @@ def check_correlation(
     ValueError: label_correlation must be positive definite, but its smallest eigenvalue is -1. Use ...
     """
     matrix = symmetric_array(argument, R, names)
-    if len(matrix) != n_labels:
-        raise ValueError(
-            f"{argument} must have shape ({n_labels}, {n_labels}), one row and one column for each label; got "
-            f"{matrix.shape}."
-        )
+    check_shape(argument, matrix, (n_labels, n_labels), "one row and one column for each label")
     diagonal = np.diagonal(matrix)
     if diagonal.min() <= 0:
         worst = int(diagonal.argmin())

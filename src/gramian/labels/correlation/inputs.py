@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.validation import check_sample_weight, listed, repeated
+from gramian._core.validation import check_sample_weight, check_shape, listed, repeated
 
 
-def indicators(name: str, values: Any, shape: str) -> Any:
+def indicators(name: str, values: Any, shape: tuple[str, str]) -> Any:
     """Return labels in 0/1 or ±1 as 0/1 in float64, sparse if they are sparse."""
     if sp.issparse(values):
         csr = sp.csr_array(values)
@@ -21,14 +21,11 @@ def indicators(name: str, values: Any, shape: str) -> Any:
         array = csr.toarray() if csr.dtype.kind in "fi" and np.any(csr.data < 0) else csr
     else:
         array = as_numbers(name, values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"{name} must have shape {shape} with at least one row and one column, got {array.shape}."
-        )
+    check_shape(name, array, shape, "with at least one row and one column")
     entries: Any = array.data if sp.issparse(array) else array
-    positive, zero = entries == 1, entries == 0
-    if not np.all(positive | zero) and not np.all(positive | (entries == -1)):
-        bad = entries[~(positive | zero | (entries == -1))]
+    positive, negative, zero = entries == 1, entries == -1, entries == 0
+    if not np.all(positive | zero) and not np.all(positive | negative):
+        bad = entries[~(positive | negative | zero)]
         got = f"{bad.flat[0]!s}" if bad.size else "0 and -1 together"
         raise ValueError(
             f"{name} must hold 0/1 or ±1, got {got}. Threshold it first, for instance {name} > 0.5."
@@ -77,10 +74,8 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
 def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray:
     """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names."""
     values = as_numbers(argument, _in_order(argument, matrix, names))
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] == 0:
-        raise ValueError(
-            f"{argument} must be a square matrix with a row and a column for each label, got shape {values.shape}."
-        )
+    square = ("n_labels", "n_labels")
+    check_shape(argument, values, square, "a row and a column for each label")
     array = values.astype(np.float64)
     if not np.all(np.isfinite(array)):
         i, j = np.argwhere(~np.isfinite(array))[0]

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.validation import check_number, listed, repeated
+from gramian._core.validation import check_number, check_shape, listed, repeated
 from gramian.kernels import as_kernel
 from gramian.labels.correlation.checks import refuse_indefinite, shrunk
 from gramian.labels.correlation.inputs import (
@@ -86,7 +86,7 @@ def class_correlation(signatures: Any, priors: Any = None, *, shrinkage: float =
         classes, signatures = list(signatures), stacked(signatures)
     elif hasattr(signatures, "columns") and hasattr(signatures, "index"):
         classes = list(signatures.index)
-    B = indicators("signatures", signatures, "(n_classes, n_labels)")
+    B = indicators("signatures", signatures, ("n_classes", "n_labels"))
     weights = normalized_weights("priors", in_class_order(priors, classes), B.shape[0], "class")
     name = f"The correlation of {B.shape[0]} classes"
     return _definite(_second_moment(B, weights), name, shrinkage)
@@ -136,7 +136,7 @@ def empirical_correlation(
            [ 0.43,  1.  , -0.43],
            [ 0.25, -0.43,  1.  ]])
     """
-    B = indicators("Y", Y, "(n_samples, n_labels)")
+    B = indicators("Y", Y, ("n_samples", "n_labels"))
     weights = normalized_weights("sample_weight", sample_weight, B.shape[0], "row of Y")
     R = _covariance(B, weights, normalize) if centered else _second_moment(B, weights)
     return _definite(R, "The correlation of the columns of Y", shrinkage)
@@ -173,9 +173,7 @@ def taxonomy_correlation(taxonomy: Any, labels: Any = None, *, decay: float = 0.
     tree = as_taxonomy(taxonomy)
     check_number("decay", decay, high=1)
     if decay == 1:
-        raise ValueError(
-            "decay must be below 1, got 1: all labels of a subtree would be one. Use 0.99 for that."
-        )
+        raise ValueError("decay must be below 1, or labels of a subtree would be one; use 0.99.")
     names = tree.names[1:].tolist() if labels is None else list(labels)
     nodes = np.atleast_1d(tree.index(names))
     if nodes.size == 0:
@@ -222,10 +220,7 @@ def feature_correlation(
     """
     F = sp.csr_array(features) if sp.issparse(features) else as_numbers("features", features)
     F = F.astype(np.float64)
-    if F.ndim != 2 or 0 in F.shape:
-        raise ValueError(
-            f"features must have shape (n_labels, n_features), one row for each label; got {F.shape}."
-        )
+    check_shape("features", F, ("n_labels", "n_features"), "one row for each label")
     if not np.all(np.isfinite(F.data if sp.issparse(F) else F)):
         raise ValueError("features must be finite; they hold NaN or infinity. Impute them first.")
     K = symmetric_array("The kernel of features", as_kernel(kernel).resolve(F)(F))

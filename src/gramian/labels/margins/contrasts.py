@@ -25,8 +25,6 @@ import numpy as np
 
 from gramian.labels.taxonomy.taxonomy import Taxonomy
 
-__all__ = ["Contrasts", "family_contrasts", "leaf_contrasts", "sibling_contrasts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:

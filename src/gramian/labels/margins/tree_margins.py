@@ -34,8 +34,6 @@ from gramian.labels.margins.contrasts import (
 from gramian.labels.margins.orthogonality import OrthogonalPenalty, QuadraticPenalty
 from gramian.labels.taxonomy.taxonomy import Taxonomy
 
-__all__ = ["Flat", "Independent", "Orthogonal", "PathSum", "Similarity", "TreeMargins"]
-
 
 class TreeMargins:
     """Outputs, contrasts and penalty of one objective.

@@ -105,9 +105,7 @@ def parents_from_paths(paths: Any, separator: str = "/") -> Parents:
     if isinstance(paths, (str, bytes, Mapping)):
         raise TypeError(f"paths must be a list of paths or a table, got {_short(paths)}.")
     if not isinstance(separator, str) or not separator:
-        raise ValueError(
-            f"separator must be a string of at least one character, got {separator!r}."
-        )
+        raise ValueError(f"separator must be a string that is not empty, got {separator!r}.")
     if hasattr(paths, "columns"):  # a DataFrame, which would iterate over its columns
         paths = paths.to_numpy()
     parents: Parents = {}
@@ -239,18 +237,14 @@ def checked_name(name: Any) -> Name:
             "from_dict."
         )
     if _is_missing(name):
-        raise ValueError(
-            f"{name!r} cannot be the name of a node. Drop the rows with missing values."
-        )
+        raise ValueError(f"{name!r} cannot be the name of a node. Drop rows with missing values.")
     return name
 
 
 def refuse_repetitions(names: list[Name]) -> None:
     """Names must be unique."""
     if twice := repeated(names):
-        raise ValueError(
-            f"names must be unique, but {len(twice)} occur more than once: {listed(twice)}."
-        )
+        raise ValueError(f"names must be unique, but these occur more than once: {listed(twice)}.")
 
 
 def name_array(names: list[Name]) -> np.ndarray:

@@ -18,8 +18,6 @@ from gramian._core.arrays import Array, in_float64, namespace, row_blocks
 from gramian._core.validation import check_choice
 from gramian.labels.taxonomy.taxonomy import Taxonomy
 
-__all__ = ["climb_until_sure", "cost_matrix", "minimum_risk"]
-
 LOSSES = ("zero_one", "taxonomic", "parent")
 _BLOCK_BYTES = 2**25
 

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array, row_blocks
+from gramian._core.validation import check_shape
 from gramian.labels.structure import Variances, checked_variances, column_sums
 from gramian.labels.taxonomy.sweeps import sweep
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = ["TreeStructure"]
 
 _BLOCK_BYTES = 2**25
 
@@ -86,9 +85,8 @@ class TreeStructure(Variances):
         products = np.zeros(self.taxonomy.n_nodes)
         per_row = 16 * self.taxonomy.n_nodes * (E.shape[2] if E.ndim == 3 else 1)
         for rows in row_blocks(E.shape[0], per_row, _BLOCK_BYTES):
-            products += column_sums(
-                self.subtree_sums(E[rows, ...]) * self.subtree_sums(G[rows, ...])
-            )
+            sums = [self.subtree_sums(values[rows, ...]) for values in (E, G)]
+            products += column_sums(sums[0] * sums[1])
         return self._group_sums(self.groups[1:], products[1:])
 
     def subtree_sums(self, B: Array) -> Array:
@@ -107,10 +105,9 @@ class TreeStructure(Variances):
 
 def _checked_groups(groups: Any, n_nodes: int, n_groups: int) -> np.ndarray:
     array = np.array(groups)
-    if array.shape != (n_nodes,) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"groups must be {n_nodes} integers, one for each node, got {array.dtype} of shape {array.shape}."
-        )
+    check_shape("groups", array, (n_nodes,), "one for each node")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"groups must be integers, got {array.dtype}.")
     if array[0] != -1 or array[1:].min() < 0 or array[1:].max() >= n_groups:
         raise ValueError(
             f"groups must be -1 for the root and 0 to {n_groups - 1} elsewhere, as there are {n_groups} variances; "

@@ -42,8 +42,6 @@ from gramian._core.arrays import Array, asarray_like, is_numpy, namespace
 from gramian._core.threads import exclusive
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 
-__all__ = ["sweep"]
-
 _LANES = 16
 _PARALLEL_BYTES = 2**20  # below that, starting threads costs more than the sweep
 

@@ -21,8 +21,6 @@ from gramian.labels.taxonomy.rooted_tree import RootedTree
 from gramian.labels.taxonomy.sweeps import sweep
 from gramian.labels.taxonomy.text import html_tree, text_tree
 
-__all__ = ["Taxonomy", "as_taxonomy"]
-
 SHARES = ("tied", "class", "level", "subtree")
 
 
@@ -264,14 +262,13 @@ class Taxonomy(RootedTree):
         return sweep(B, self, up=True)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Taxonomy):
-            return NotImplemented
-        return self.names.tolist() == other.names.tolist() and np.array_equal(
-            self.parent, other.parent
-        )
+        return isinstance(other, Taxonomy) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash((tuple(self.names.tolist()), self.parent.tobytes()))
+        return hash(self._identity())
+
+    def _identity(self) -> tuple:
+        return tuple(self.names.tolist()), self.parent.tobytes()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"names": self.names, "parent": self.parent}

@@ -11,8 +11,6 @@ from typing import Any
 
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 
-__all__ = ["html_tree", "text_tree"]
-
 
 def text_tree(names: list[Any], tree: RootedTree, limit: int = 20) -> str:
     """Return the first ``limit`` nodes, one per line; inner nodes with their number of leaves.
