@@ -198,5 +198,5 @@ def test_bad_groups():
         SquaredRanking(np.zeros((2, 1), dtype=int))
     with pytest.raises(TypeError, match=r"groups must be integers, got float64"):
         SquaredRanking([0.0, 1.0])
-    with pytest.raises(ValueError, match=r"groups has 8 entries and there are 5 examples"):
+    with pytest.raises(ValueError, match=r"groups has 8 entries; give one for each of 5 examples"):
         SquaredRanking(GROUPS).value(np.zeros((5, 1)), np.zeros((5, 1)))

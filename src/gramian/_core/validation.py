@@ -35,8 +35,9 @@ def check_number(
     message = f"{name} must be {words} {bound} {low:g}{below}, got {value!r}."
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(message)
-    inside = low < value < high if strict else low <= value <= high
-    if not inside or not np.isfinite(float(value)):
+    number = float(value)
+    inside = low < number < high if strict else low <= number <= high
+    if not inside or not np.isfinite(number):
         raise ValueError(message)
 
 
@@ -87,11 +88,10 @@ def check_sample_weight(
     weights = sample_weight
     if not is_array_api_obj(weights) or is_numpy(weights):
         try:
-            number = np.asarray(weights).dtype.kind not in "USc"  # these convert silently
-            values = np.asarray(weights, dtype=float)
+            kind, values = np.asarray(weights).dtype.kind, np.asarray(weights, dtype=float)
         except (TypeError, ValueError):
-            number, values = False, np.empty(0)
-        if not number:
+            kind, values = "U", np.empty(0)
+        if kind in "USc":  # text and complex numbers convert silently
             raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
         weights = np.full(n, values) if values.ndim == 0 else values
     weights = asarray_like(weights, like)

@@ -35,12 +35,9 @@ def load_digits_split(*, test_size: float | int = 0.5, random_state: Any = 0) ->
     (0.0, 1.0)
     """
     source = load_digits()
+    X, y = source.data / 16.0, source.target
     X_train, X_test, y_train, y_test = train_test_split(
-        source.data / 16.0,
-        source.target,
-        test_size=test_size,
-        random_state=random_state,
-        stratify=source.target,
+        X, y, test_size=test_size, random_state=random_state, stratify=y
     )
     return Bunch(
         X_train=X_train,

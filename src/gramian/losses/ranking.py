@@ -131,8 +131,7 @@ class SquaredRanking(Loss):
         n = self._membership.shape[1]
         if values.shape[0] != n:
             raise ValueError(
-                f"groups has {n} entries and there are {values.shape[0]} examples; "
-                "give one group for each example."
+                f"groups has {n} entries; give one for each of {values.shape[0]} examples."
             )
         flat = to_numpy(values).reshape(n, -1)
         sums = self._membership.T @ (self._membership @ flat)

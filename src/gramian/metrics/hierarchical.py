@@ -278,7 +278,7 @@ def credited(y_true: Any, y_pred: Any, taxonomy: Any) -> np.ndarray:
 
 def _shared_ancestors(
     y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-) -> tuple[float, float, float]:
+) -> tuple[float, ...]:
     """Sums of |anc(t) ∩ anc(p)|, |anc(t)| and |anc(p)| over the examples."""
     tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
     shared = tree.depth[tree.lowest_common_ancestor(true, pred)]

@@ -22,12 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramian.metrics._checks import (
-    check_labels,
-    check_numbers,
-    check_probabilities,
-    check_weights,
-)
+from gramian.metrics._checks import check_labels, check_numbers, check_probabilities, check_weights
 
 
 class RejectCurve(NamedTuple):

@@ -39,17 +39,6 @@ def normalized_weights(name: str, values: Any, n: int, unit: str) -> np.ndarray:
     return np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
 
-def stacked(signatures: Mapping[Any, Any]) -> np.ndarray:
-    """Return the signatures of classes as the rows of a matrix."""
-    rows = [np.asarray(signature) for signature in signatures.values()]
-    sizes = {row.shape for row in rows}
-    if len(sizes) > 1 or any(row.ndim != 1 for row in rows):
-        raise ValueError(
-            f"signatures must have one value for each label in every class, got shapes {listed(sorted(sizes))}."
-        )
-    return np.array(rows)
-
-
 def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
     """Return priors that are named by their classes in the order of the signatures."""
     if classes is not None and hasattr(priors, "index") and hasattr(priors, "to_dict"):  # a Series
@@ -74,8 +63,7 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
 def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray:
     """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names."""
     values = as_numbers(argument, _in_order(argument, matrix, names))
-    square = ("n_labels", "n_labels")
-    check_shape(argument, values, square, "a row and a column for each label")
+    check_shape(argument, values, ("n_labels", "n_labels"), "one row and column for each label")
     array = values.astype(np.float64)
     if not np.all(np.isfinite(array)):
         i, j = np.argwhere(~np.isfinite(array))[0]
@@ -106,7 +94,9 @@ def as_numbers(argument: str, matrix: Any) -> np.ndarray:
         with contextlib.suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{argument} must be a matrix of numbers, got {reprlib.repr(matrix)}.")
+        raise ValueError(
+            f"{argument} must be a matrix of numbers with rows of equal length, got {reprlib.repr(matrix)}."
+        )
     return array
 
 

@@ -42,7 +42,6 @@ from gramian.labels.correlation.inputs import (
     in_class_order,
     indicators,
     normalized_weights,
-    stacked,
     symmetric_array,
 )
 from gramian.labels.taxonomy.taxonomy import as_taxonomy
@@ -83,7 +82,7 @@ def class_correlation(signatures: Any, priors: Any = None, *, shrinkage: float =
     """
     classes = None
     if isinstance(signatures, Mapping):
-        classes, signatures = list(signatures), stacked(signatures)
+        classes, signatures = list(signatures), list(signatures.values())
     elif hasattr(signatures, "columns") and hasattr(signatures, "index"):
         classes = list(signatures.index)
     B = indicators("signatures", signatures, ("n_classes", "n_labels"))

@@ -55,9 +55,6 @@ class TreeMargins:
     """
 
     recursive = True
-    outputs: np.ndarray
-    contrasts: Contrasts
-    penalty: Any
 
     def __init__(self, taxonomy: Taxonomy, labels: Any):
         self.taxonomy = taxonomy
@@ -121,9 +118,9 @@ class Similarity(TreeMargins):
         edges = np.zeros((child.size, self.outputs.size))
         edges[np.arange(child.size), child - 1] = 1.0
         edges[np.arange(child.size), self.taxonomy.parent[child] - 1] = -1.0
-        return QuadraticPenalty(
-            _rounded(np.linalg.inv(np.eye(self.outputs.size) + edges.T @ edges))
-        )
+        S = np.linalg.inv(np.eye(self.outputs.size) + edges.T @ edges)
+        S[np.abs(S) <= 1e-14 * np.abs(S).max()] = 0.0  # rounding errors where nothing is coupled
+        return QuadraticPenalty(S)
 
 
 class Independent(TreeMargins):
@@ -166,8 +163,3 @@ class PathSum(Flat):
         nodes = self.outputs
         shared = self.taxonomy.lowest_common_ancestor(nodes[:, None], nodes)
         return QuadraticPenalty(self.taxonomy.depth[shared])
-
-
-def _rounded(S: np.ndarray) -> np.ndarray:
-    """S without the rounding errors of an inverse where outputs are not coupled."""
-    return np.where(np.abs(S) > 1e-14 * np.abs(S).max(), S, 0.0)

@@ -65,15 +65,8 @@ class TreeStructure(Variances):
         self.node_variances = np.append(0.0, self.variances[self.groups[1:]])  # the root has none
 
     def mix(self, B: Array) -> Array:
-        return sweep(
-            B,
-            self.taxonomy,
-            source=self.order,
-            up=True,
-            scale=self.node_variances,
-            down=True,
-            target=self.order,
-        )
+        tree, leaves, scale = self.taxonomy, self.order, self.node_variances
+        return sweep(B, tree, source=leaves, up=True, scale=scale, down=True, target=leaves)
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return self.taxonomy.path_sums(self.node_variances[None, :])[0, self.order]

@@ -241,24 +241,21 @@ def _store(buffer, target, i, j, height, width, out):
 def _by_level(B, tree, source, up, scale, down, target):
     xp = namespace(B)
     if source is not None:
-        columns = np.full(tree.n_nodes, source.size)  # that is where _padded adds a zero
-        columns[source] = np.arange(source.size)
-        B = _take(_padded(B), columns)
+        B = _spread(B, source, tree.n_nodes)
     bounds = tree.bounds.tolist()
     levels = [B[:, first:last, ...] for first, last in pairwise(bounds)]
-    parents = [tree.parent[first:last] for first, last in pairwise(bounds)]
     if up:
         for d in range(len(levels) - 1, 0, -1):
             counts = tree.child_counts[bounds[d - 1] : bounds[d]]
             levels[d - 1] = levels[d - 1] + _sibling_sums(levels[d], counts)
     if scale is not None:
-        across = (1, -1) + (1,) * (B.ndim - 2)
-        factors = xp.reshape(asarray_like(scale, B), across)
-        pairs = zip(levels, bounds[:-1], bounds[1:])
-        levels = [level * factors[:, first:last, ...] for level, first, last in pairs]
+        factors = asarray_like(np.reshape(scale, (-1, *[1] * (B.ndim - 2))), B)
+        ends = pairwise(bounds)
+        levels = [level * factors[first:last, ...] for level, (first, last) in zip(levels, ends)]
     if down:
         for d in range(1, len(levels)):
-            levels[d] = levels[d] + _take(levels[d - 1], parents[d] - bounds[d - 1])
+            parents = tree.parent[bounds[d] : bounds[d + 1]] - bounds[d - 1]
+            levels[d] = levels[d] + _take(levels[d - 1], parents)
     out = xp.concat(levels, axis=1)
     return out if target is None else _take(out, target)
 
@@ -276,9 +273,14 @@ def _sibling_sums(values: Array, counts: np.ndarray) -> Array:
         right = np.where(alone, int(values.shape[1]), left + 1)
         values = _take(values, left) + _take(_padded(values), right)
         sizes = halves
-    slots = np.full(counts.size, occupied.size)
-    slots[occupied] = np.arange(occupied.size)
-    return _take(_padded(values), slots)
+    return _spread(values, occupied, counts.size)
+
+
+def _spread(values: Array, places: np.ndarray, size: int) -> Array:
+    """Put the columns at their places among ``size`` columns, with zeros elsewhere."""
+    columns = np.full(size, places.size)  # that is where _padded adds a zero
+    columns[places] = np.arange(places.size)
+    return _take(_padded(values), columns)
 
 
 def _padded(values: Array) -> Array:

@@ -174,10 +174,9 @@ class Taxonomy(RootedTree):
             found = [self._numbers.get(label, -1) for label in flat]
         except TypeError:
             raise TypeError(f"labels must be names of nodes, got {reprlib.repr(labels)}.") from None
-        numbers = np.array(found, dtype=np.int64)
-        if numbers.size and numbers.min() < 0:
-            raise ValueError(self._unknown([label for label in flat if label not in self._numbers]))
-        return numbers if shape is None else numbers.reshape(shape)
+        if unknown := [label for label, number in zip(flat, found) if number < 0]:
+            raise ValueError(self._unknown(unknown))
+        return np.array(found, dtype=np.int64).reshape(-1 if shape is None else shape)
 
     def _unknown(self, labels: list[Any]) -> str:
         distinct = list(dict.fromkeys(labels))
