@@ -57,7 +57,7 @@ def check_shape(name: str, array: Any, shape: tuple[int | str, ...], meaning: st
     """Refuse an array of another shape. A word stands for any size above 0, the same word for equal sizes."""
     got = tuple(array.shape)
     sizes = dict(zip(shape, got, strict=False))
-    numbers = tuple(size if isinstance(size, int) else sizes.get(size) for size in shape)
+    numbers = tuple(sizes.get(size) if isinstance(size, str) else size for size in shape)
     if got != numbers or any(sizes[size] == 0 for size in shape if isinstance(size, str)):
         words = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
         raise ValueError(f"{name} must have shape ({words}), {meaning}; got {got}.")
@@ -85,16 +85,16 @@ def check_sample_weight(
     if sample_weight is None:
         return None
     n = int(like.shape[0])
-    weights = sample_weight
-    if not is_array_api_obj(weights) or is_numpy(weights):
+    if not is_array_api_obj(sample_weight) or is_numpy(sample_weight):
         try:
-            kind, values = np.asarray(weights).dtype.kind, np.asarray(weights, dtype=float)
+            kind = np.asarray(sample_weight).dtype.kind
+            values = np.asarray(sample_weight, dtype=float)
         except (TypeError, ValueError):
             kind, values = "U", np.empty(0)
         if kind in "USc":  # text and complex numbers convert silently
             raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
-        weights = np.full(n, values) if values.ndim == 0 else values
-    weights = asarray_like(weights, like)
+        sample_weight = np.full(n, values) if values.ndim == 0 else values
+    weights = asarray_like(sample_weight, like)
     check_shape(name, weights, (n,), f"one for each {unit}")
     xp = namespace(weights)
     bad = ~(xp.isfinite(weights) & (weights >= 0))

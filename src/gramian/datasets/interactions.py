@@ -81,9 +81,8 @@ def make_interactions(
     >>> int(y.sum())
     25
     """
-    check_number("n_left", n_left, low=1, whole=True)
-    check_number("n_right", n_right, low=1, whole=True)
-    check_number("n_features", n_features, low=1, whole=True)
+    for name, count in {"n_left": n_left, "n_right": n_right, "n_features": n_features}.items():
+        check_number(name, count, low=1, whole=True)
     check_number("density", density, strict=True)
     check_number("noise", noise)
     check_flag("binary", binary)

@@ -91,14 +91,9 @@ def reliability_curve(
     total, sure, correct = (
         np.bincount(bins, weights * values, n_bins) for values in (1.0, confidence, right)
     )
-    with np.errstate(invalid="ignore"):
-        return ReliabilityCurve(
-            edges=edges,
-            confidence=sure / total,
-            accuracy=correct / total,
-            weight=total / total.sum(),
-            count=np.bincount(bins, minlength=n_bins),
-        )
+    count = np.bincount(bins, minlength=n_bins)
+    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
+        return ReliabilityCurve(edges, sure / total, correct / total, total / total.sum(), count)
 
 
 @described(reliability_curve)

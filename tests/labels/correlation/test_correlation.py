@@ -535,7 +535,7 @@ def test_frames_are_brought_into_the_order_of_the_labels():
     [
         (["a", "x", "y"], ["a", "x", "y"], "but 'b', 'c' is not in its index"),
         (["a", "b", "c"], ["a", "b", "d"], "but 'c' is not in its columns"),
-        (["a", "b", "b"], ["a", "b", "b"], "its index repeats 'b'"),
+        (["a", "b", "b"], ["a", "b", "b"], "twice in its index: 'b'"),
     ],
 )
 def test_frames_with_other_names_are_refused(index, columns, words):

@@ -50,8 +50,9 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
             "priors are named by classes, but signatures are not: pass an array with one number for each row, or "
             "signatures as a dict or DataFrame."
         )
+    known = set(classes)
     missing = [name for name in classes if name not in priors]
-    unknown = [name for name in priors if name not in set(classes)]
+    unknown = [name for name in priors if name not in known]
     here, there = ("priors", "signatures") if missing else ("signatures", "priors")
     if missing or unknown:
         raise ValueError(
@@ -111,18 +112,17 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
     numbered = columns == index == list(range(len(columns)))
     if numbered and not set(wanted) <= set(columns):
         return values
+    places = []
     for place, labels in (("index", index), ("columns", columns)):
         if twice := repeated(labels):
-            raise ValueError(
-                f"{argument} must name each label once, but its {place} repeats {listed(twice)}."
-            )
-        missing = [name for name in dict.fromkeys([*wanted, *index]) if name not in set(labels)]
-        if missing:
+            raise ValueError(f"{argument} names labels twice in its {place}: {listed(twice)}.")
+        known = {name: k for k, name in enumerate(labels)}
+        places.append(known)
+        if missing := [name for name in dict.fromkeys([*wanted, *index]) if name not in known]:
             raise ValueError(
                 f"{argument} must have a row and a column for each label, but {listed(missing)} is not in its {place}. "
                 "Rename it, or pass an array in the order of the labels."
             )
-    places = [{name: k for k, name in enumerate(labels)} for labels in (index, columns)]
     return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
 

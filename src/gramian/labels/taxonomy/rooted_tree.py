@@ -211,8 +211,7 @@ class RootedTree:
 
     def _level_ranges(self) -> list[tuple[int, int]]:
         """First node and one past the last of each level below the root."""
-        bounds = self.bounds.tolist()
-        return list(pairwise(bounds[1:]))
+        return list(pairwise(self.bounds[1:].tolist()))
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
