@@ -14,8 +14,6 @@ from functools import cache
 from textwrap import dedent
 from typing import Any, TypeVar
 
-__all__ = ["described"]
-
 _Documented = TypeVar("_Documented")
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*(?:\n(?: .*)?)*", re.MULTILINE)
 _MARK = re.compile(r"^( *)\|(\w+(?:, \w+)*)\|$", re.MULTILINE)
@@ -79,10 +77,8 @@ def described(*sources: Any) -> Callable[[_Documented], _Documented]:
     def fill(documented: _Documented) -> _Documented:
         if documented.__doc__ is None:
             return documented
-        entries: dict[str, str] = {}
-        for source in sources:
-            text = dedent(source) if isinstance(source, str) else inspect.getdoc(source)
-            entries |= _entries(text or "")
+        texts = (dedent(s) if isinstance(s, str) else inspect.getdoc(s) or "" for s in sources)
+        entries = {name: entry for text in texts for name, entry in _entries(text).items()}
 
         def entry(mark: re.Match[str]) -> str:
             indentation, name = mark.groups()

@@ -484,7 +484,7 @@ def test_bad_signatures_and_candidates(kind, signatures, candidates, error, mess
     "options, error, message",
     [
         ({"mapping": "far"}, ValueError, "mapping must be one of 'nearest', 'direct'; got 'far'"),
-        ({"shrinkage": 1.5}, ValueError, "shrinkage must be from 0 to 1, got 1.5"),
+        ({"shrinkage": 1.5}, ValueError, "shrinkage must be a finite number >= 0 and <= 1, got 1.5"),
         ({"shrinkage": 0.0}, ValueError, "singular.*larger shrinkage"),
         ({"priors": [1, 2]}, ValueError, r"priors must have shape \(1,\), one for each candidate"),
         ({"priors": {"horse": 1}}, ValueError, "candidates, but 'zebra' is missing"),

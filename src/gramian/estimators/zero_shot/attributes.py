@@ -22,6 +22,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_sample_weight
+from gramian._core.validation import check_number, check_sample_weight, listed
 from gramian.estimators.margin.multilabel import M3LClassifier
 from gramian.estimators.record import Fitted
 from gramian.estimators.rules import check_parameters, choice
 from gramian.estimators.zero_shot.signatures import ClassDescriptions, TrainingClasses
-from gramian.labels.correlation.inputs import check_share, listed, name_of, normalized_weights
+from gramian.labels.correlation.inputs import name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
 
 __all__ = ["AttributeClassifier"]
@@ -143,7 +144,7 @@ class AttributeClassifier(ClassDescriptions):
     priors: Any = None
     shrinkage: float = 0.1
 
-    _rules = {"mapping": choice("nearest", "direct"), "shrinkage": check_share}
+    _rules = {"mapping": choice("nearest", "direct"), "shrinkage": partial(check_number, high=1)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,9 +13,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._core.validation import naming_text
+from gramian._core.validation import listed, naming_text
 from gramian.estimators.record import FLOATS, Model, validated
-from gramian.labels.correlation.inputs import listed
 
 __all__ = ["ClassDescriptions", "TrainingClasses", "stacked_signatures"]
 
