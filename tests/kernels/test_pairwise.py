@@ -20,8 +20,8 @@ from sklearn.base import clone
 
 from gramian import Pairs
 from gramian.kernels import RBF, Linear, Matern, Precomputed, White
+from gramian.kernels import pairwise as pk
 from gramian.kernels.pairwise import as_pairwise_kernel
-from gramian.kernels.pairwise import pairwise as pk
 from gramian.kernels.similarity import as_features, clip
 from gramian.testing._clauses import numerical_gradient
 

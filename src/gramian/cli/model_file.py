@@ -153,7 +153,7 @@ def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
     import gramian
     from gramian import kernels, labels, operators, selection, solvers
-    from gramian.kernels.pairwise import pairwise
+    from gramian.kernels import pairwise
 
     return OTHER_TYPES | {
         f"{entry.__module__}.{entry.__qualname__}"

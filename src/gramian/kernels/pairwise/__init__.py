@@ -1,18 +1,17 @@
 """Kernels of pairs, made from kernels of their objects."""
 
-from gramian.kernels.pairwise.pairwise import (
+from gramian.kernels.pairwise.base import PairwiseKernel, Term
+from gramian.kernels.pairwise.by_name import as_pairwise_kernel
+from gramian.kernels.pairwise.named import (
     MLPK,
     Antisymmetric,
     Cartesian,
     Gaussian,
     Kronecker,
     Linear,
-    PairwiseKernel,
     Poly2D,
     Ranking,
     Symmetric,
-    Term,
-    as_pairwise_kernel,
 )
 
 __all__ = [

@@ -20,7 +20,13 @@ import scipy.sparse as sp
 from gramian._core.arrays import Array, row_blocks
 from gramian._core.memory import working_memory
 from gramian.kernels import Kernel
-from gramian.kernels.pairwise.pairwise import PairwiseKernel, Places, Term, same_objects
+from gramian.kernels.pairwise.base import (
+    PairwiseKernel,
+    Places,
+    Term,
+    same_objects,
+    selection,
+)
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.dense import Dense
 from gramian.operators.inputs.linear import LinearFeatures, linear_variance
@@ -29,7 +35,7 @@ from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.route import Shape, best_route
 from gramian.operators.pairs.sampled_kronecker import SampledKronecker
-from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators, selection
+from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators
 from gramian.pairs import Pairs
 
 __all__ = ["PairGram"]

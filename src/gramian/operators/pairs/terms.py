@@ -243,12 +243,3 @@ def _matrix(cells: SortedCells, values: np.ndarray) -> Any:
     """Values over cells as a sparse matrix, in the order of these rows."""
     ordered = values if cells.order is None else values[cells.order]
     return sp.csr_array((ordered, cells.columns, cells.ptr), shape=cells.size)
-
-
-def selection(index: list[tuple[np.ndarray, float]], size: int) -> Any:
-    """CSR matrix (n, size) with the given weights at the given columns of each row."""
-    n = index[0][0].size
-    rows = np.tile(np.arange(n), len(index))
-    columns = np.concatenate([part for part, _ in index])
-    weights = np.repeat([weight for _, weight in index], n)
-    return sp.csr_array((weights, (rows, columns)), shape=(n, size))
