@@ -202,12 +202,11 @@ def scores_by_setting(
             _warn(
                 f"All {result['pairs']} pairs of setting {setting} have the same y_true: {what} NaN there."
             )
+        measures: dict[str, Any] = {"concordance": concordance_index}
         if two:
-            result["auc"] = float(roc_auc_score(truth, score)) if comparable else float("nan")
-            result["aupr"] = (
-                float(average_precision_score(truth, score)) if comparable else float("nan")
-            )
-        result["concordance"] = concordance_index(truth, score) if comparable else float("nan")
+            measures = {"auc": roc_auc_score, "aupr": average_precision_score} | measures
+        for name, measure in measures.items():
+            result[name] = float(measure(truth, score)) if comparable else float("nan")
         results[setting] = result
     return results
 

@@ -2,43 +2,57 @@
 
 ``left V rightᵀ`` may be multiplied from either side, and each of its two phases may touch the observed cells only or
 multiply whole blocks: eight routes. With sizes a × b (left), c × d (right), e cells that are not zero and f cells to
-read, the right factor first, the time is
+read, the right factor first, the cost is
 
     phase one    cells: e c s + b c w                       blocks: b d c g + b d w + e t
     phase two    cells: f b r                               blocks: a b c g + a c w + f t
 
-and the left factor first is the same with the roles exchanged. s and r are the time of one multiplication in `spread`
-and `read` (more where the factor or the intermediate matrix crowds the cache), g that in a matrix product, w the time
-to write an entry (more if it is transposed on the way, for cells in phase two), t the time to move a cell. The ninth
+and the left factor first is the same with the roles exchanged. s and r are the cost of one multiplication in `spread`
+and `read` (more where the factor or the intermediate matrix crowds the cache), g that in a matrix product, w the cost
+of writing an entry (more if it is transposed on the way, for cells in phase two), t that of moving a cell. The ninth
 route has no intermediate matrix: e f products one by one, for a few cells of large matrices.
+
+All costs are in flops of a matrix product in float64, so that they compare with those of other operators.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
-__all__ = ["Route", "Shape", "best_route"]
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Nanoseconds on one core for one multiplication or one entry."""
-
-    spread: float
-    read: float
-    multiply: float
-    write: float
-    turn: float  # to write an entry transposed
-    move: float = 1.0
+__all__ = ["FLOP_NANOSECONDS", "Route", "Shape", "best_route", "flops"]
 
 
-# Measured with both cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice.
-RATES = {8: Rates(0.105, 0.108, 0.042, 0.4, 1.6), 4: Rates(0.060, 0.055, 0.0215, 0.2, 1.3)}
-CACHE = 2**25  # bytes; loops over a larger matrix wait for memory
-DIRECT = 1.2  # one product of the ninth route
-START_LOOPS = 2e4  # nanoseconds to start two parallel loops
-START_BLAS = 4e4  # to limit the threads of BLAS and to start it
+# Nanoseconds of one flop (half a multiplication and addition) of a matrix product in float64. This and all other times
+# in this file were measured on both cores of the machine of benchmarks/RESULTS.md; only ratios matter for the choice.
+FLOP_NANOSECONDS = 0.021
+
+
+def flops(nanoseconds: float) -> float:
+    """A measured time as the number of flops that take as long."""
+    return nanoseconds / FLOP_NANOSECONDS
+
+
+class Rates(NamedTuple):
+    """Cost in flops of one multiplication or one entry."""
+
+    spread: float  # a multiplication in the loop `spread`
+    read: float  # a multiplication in the loop `read`
+    multiply: float  # a multiplication in a matrix product
+    write: float  # an entry that is written
+    turn: float  # an entry that is written transposed
+    move: float  # a cell that is gathered or scattered
+
+
+RATES = {  # by the bytes of an entry
+    8: Rates(*map(flops, (0.105, 0.108, 0.042, 0.4, 1.6, 1.0))),
+    4: Rates(*map(flops, (0.060, 0.055, 0.0215, 0.2, 1.3, 1.0))),
+}
+CACHE_BYTES = 2**25  # loops over a larger matrix wait for memory
+DIRECT_PRODUCT_FLOPS = flops(1.2)  # one product of the ninth route
+LOOP_START_FLOPS = flops(2e4)  # starting two parallel loops
+BLAS_START_FLOPS = flops(4e4)  # limiting the threads of BLAS and starting it
 
 
 @dataclass(frozen=True)
@@ -56,16 +70,8 @@ class Shape:
 
     def turned(self) -> Shape:
         """The same product with the left factor first."""
-        return Shape(
-            self.c,
-            self.d,
-            self.a,
-            self.b,
-            self.e,
-            self.f,
-            self.right_identity,
-            self.left_identity,
-        )
+        identities = (self.right_identity, self.left_identity)
+        return Shape(self.c, self.d, self.a, self.b, self.e, self.f, *identities)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Route:
     reason : str
         The estimates behind the choice.
     cost : float
-        Estimated nanoseconds on one core; nan if the route was asked for.
+        Estimated flops of a matrix product in float64 that take as long on one core; nan if the route was asked for.
 
     Examples
     --------
@@ -127,10 +133,10 @@ def best_route(shape: Shape, itemsize: int) -> Route:
         if not sizes.left_identity
     }
     if not (shape.left_identity or shape.right_identity):
-        costs["neither", "cells", "cells"] = DIRECT * shape.e * shape.f
+        costs["neither", "cells", "cells"] = DIRECT_PRODUCT_FLOPS * shape.e * shape.f
     ranked = sorted(costs, key=costs.__getitem__)
     estimates = ", ".join(
-        f"{first} first, {one} then {two}: {costs[first, one, two] * 1e-6:.3g} ms"
+        f"{first} first, {one} then {two}: {costs[first, one, two] * FLOP_NANOSECONDS * 1e-6:.3g} ms"
         for first, one, two in ranked[:3]
     )
     reason = f"estimated on one core: {estimates}"
@@ -138,9 +144,9 @@ def best_route(shape: Shape, itemsize: int) -> Route:
 
 
 def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
-    """Estimated nanoseconds on one core."""
+    """Estimated flops on one core."""
     rates = RATES[itemsize]
-    cost = START_LOOPS + (START_BLAS if "blocks" in (one, two) else 0.0)
+    cost = LOOP_START_FLOPS + (BLAS_START_FLOPS if "blocks" in (one, two) else 0.0)
     if s.right_identity:
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
     elif one == "cells":
@@ -156,4 +162,4 @@ def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
 
 def _crowding(nbytes: int) -> float:
     """How much longer a loop over a matrix takes because it does not stay in the cache."""
-    return (nbytes / CACHE) ** 1.5
+    return (nbytes / CACHE_BYTES) ** 1.5

@@ -1,4 +1,4 @@
-"""Ways to multiply with one term of a pairwise kernel, besides `SampledKronecker`.
+"""Ways to multiply with one term of a pairwise kernel, besides `KroneckerProduct`.
 
 Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entries of the factors or in the parameters.
 """
@@ -10,22 +10,25 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gramian._core.arrays import row_blocks
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells, SortedCells
-from gramian.operators.pairs.sampled_kronecker import SampledKronecker
+from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator
 
 __all__ = ["OneSided", "ThroughFeatures", "ThroughOperators"]
 
-# What a kernel value by NumPy and a number of a sparse matrix times one column cost, in flops of a matrix product.
-VALUE, SPARSE = 250, 20
-DENSE = 8  # times as many numbers as a sparse matrix has are still worth storing, for BLAS
+# In flops of a matrix product in float64, measured on the machine of benchmarks/RESULTS.md: a kernel value by NumPy,
+# and a number of a sparse matrix times one column.
+KERNEL_VALUE_FLOPS = 250
+SPARSE_ENTRY_FLOPS = 20
+DENSE_RATIO = (
+    8  # so many times as many numbers as a sparse matrix has are still worth storing, for BLAS
+)
 
 
-class OneSided:
+class OneSided(TermOperator):
     """``R A S`` where one factor of the Kronecker product is ones: no vec trick.
 
     S adds the coefficients of all pairs of an object, R reads the value of the object for its pairs.
@@ -70,7 +73,7 @@ class OneSided:
         return self.matrix.nbytes
 
 
-class ThroughFeatures:
+class ThroughFeatures(TermOperator):
     """A Kronecker product of linear kernels through the weights of products of features.
 
         W = Dᵀ V T,      out = (D W Tᵀ) at the pairs
@@ -96,8 +99,8 @@ class ThroughFeatures:
     ):
         weights = Cells.grid(left.shape[1], right.shape[1])
         turned = (np.ascontiguousarray(left.T), np.ascontiguousarray(right.T))
-        self.collect = SampledKronecker.from_cells(*turned, weights, sources)
-        self.read = SampledKronecker.from_cells(new_left, new_right, targets, weights)
+        self.collect = KroneckerProduct(*turned, weights, sources)
+        self.read = KroneckerProduct(new_left, new_right, targets, weights)
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self.read @ (self.collect @ B)
@@ -108,7 +111,7 @@ class ThroughFeatures:
 
     @property
     def cost(self) -> float:
-        """Estimated nanoseconds of a product on one core."""
+        """Estimated cost of a product on one core, in flops."""
         return self.read.route_.cost + self.collect.route_.cost
 
     @property
@@ -126,7 +129,7 @@ class _Order(NamedTuple):
     targets: SortedCells  # a row for each object of `tiled`
 
 
-class ThroughOperators:
+class ThroughOperators(TermOperator):
     """A Kronecker product whose matrices are not stored: one side by tiles of rows, products with the other.
 
         inner = V T_Jᵀ,      out = O inner at the pairs with J       for panels J of the objects of one side
@@ -186,7 +189,7 @@ class ThroughOperators:
         total = np.zeros(order.other.theta.size)
         if not total.size:
             return total
-        W = [_matrix(order.targets, values) for values in E.T]
+        W = [order.targets.matrix(values) for values in E.T]
         for first, inner in self._panels(order, F):
             some = slice(first, first + inner.shape[1])
             weights = np.stack([part[some].toarray().T for part in W], axis=2)
@@ -194,18 +197,18 @@ class ThroughOperators:
         return total
 
     def _right_tiled(self) -> _Order:
-        return _Order(self.right, self.left, self.sources.by_row(), self.targets.by_column())
+        return _Order(self.right, self.left, self.sources.by_row, self.targets.by_column)
 
     def _left_tiled(self) -> _Order:
-        return _Order(self.left, self.right, self.sources.by_column(), self.targets.by_row())
+        return _Order(self.left, self.right, self.sources.by_column, self.targets.by_row)
 
     def _panels(self, order: _Order, cells: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first object of each panel and ``V T_Jᵀ``, of shape (objects of O, |J|, k)."""
         m, k = order.other.shape[1], cells.shape[1]
         affordable = int(self.panel_bytes // max(1, 8 * k * max(order.other.shape)))
         width = max(1, min(affordable, order.tiled.shape[0]))
-        V = [_matrix(order.sources, values) for values in cells.T]
-        if V and DENSE * V[0].nnz > m * V[0].shape[1]:
+        V = [order.sources.matrix(values) for values in cells.T]
+        if V and DENSE_RATIO * V[0].nnz > m * V[0].shape[1]:
             V = [part.toarray() for part in V]
         inner = np.empty((m, width, k), cells.dtype)
         first = filled = 0
@@ -235,11 +238,5 @@ def _work(order: _Order, k: int) -> float:
     """Estimated cost of a product with k columns, in flops."""
     rows, columns = order.tiled.shape
     return order.other.work(rows * k) + rows * (
-        VALUE * columns + SPARSE * k * order.sources.columns.size
+        KERNEL_VALUE_FLOPS * columns + SPARSE_ENTRY_FLOPS * k * order.sources.columns.size
     )
-
-
-def _matrix(cells: SortedCells, values: np.ndarray) -> Any:
-    """Values over cells as a sparse matrix, in the order of these rows."""
-    ordered = values if cells.order is None else values[cells.order]
-    return sp.csr_array((ordered, cells.columns, cells.ptr), shape=cells.size)

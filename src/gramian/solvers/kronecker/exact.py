@@ -24,15 +24,12 @@ def has_closed_form(problem: Problem) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian import Pairs
-    >>> from gramian.kernels.pairwise import Kronecker
+    >>> from gramian.kernels import RBF
     >>> from gramian.losses import Squared
-    >>> from gramian.operators import PairGram
+    >>> from gramian.operators import Dense
     >>> from gramian.solvers import Problem, has_closed_form
-    >>> pairs = Pairs.complete(np.eye(2), np.eye(3))
-    >>> operator = PairGram(Kronecker("linear", "linear"), pairs, form="dual")
-    >>> has_closed_form(Problem(operator, Squared(), np.ones((6, 1))))
-    True
+    >>> has_closed_form(Problem(Dense(RBF(), np.eye(2)), Squared(), np.ones((2, 1))))  # no pairs
+    False
     """
     squared = isinstance(problem.loss, Squared) and problem.weights is None
     return squared and problem.operator.kronecker() is not None
