@@ -100,7 +100,7 @@ def reference_error(product, X, Z, B, length_scale):
 def _exponentials(S, gain, repeats):
     for task in prange(S.shape[0]):
         for _ in range(repeats):
-            apply_profile(S[task], gain, False, gain, gain)
+            apply_profile(S[task], (gain, False, gain, gain))
 
 
 @cache

@@ -17,13 +17,12 @@ from gramian.operators import (
     Intercept,
     LabelMixed,
     LinearFeatures,
-    Masked,
     Separate,
     Streamed,
     choose_operator,
     cross_operator,
-    tiles,
 )
+from gramian.operators.inputs import tiles
 from gramian.testing import CountingOperator, check_operator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,14 +44,9 @@ def small_tiles(monkeypatch):
 @every_kernel
 @both_dtypes
 @pytest.mark.parametrize("make", [Dense, Streamed])
-def test_dense_and_streamed_are_the_gram_matrix(make, kernel, dtype, X, X_new, small_tiles):
+def test_dense_and_streamed_are_the_gram_matrix(make, kernel, dtype, X, small_tiles):
     kernel = kernel.resolve(X)
-    check_operator(
-        make(kernel, X.astype(dtype)),
-        gram(kernel, X),
-        X_new=X_new.astype(dtype),
-        cross=gram(kernel, X_new, X),
-    )
+    check_operator(make(kernel, X.astype(dtype)), gram(kernel, X))
 
 
 @every_kernel
@@ -67,12 +61,9 @@ def test_streamed_is_rectangular_too(kernel, dtype, X, X_new, small_tiles):
 def test_sparse_rows_are_served(make, kernel, X, X_new, small_tiles):
     thin, thin_new = np.where(X > 0, X, 0.0), np.where(X_new > 0, X_new, 0.0)
     kernel = kernel.resolve(thin)
-    check_operator(
-        make(kernel, sp.csr_array(thin)),
-        gram(kernel, thin),
-        X_new=sp.csr_array(thin_new),
-        cross=gram(kernel, thin_new, thin),
-    )
+    check_operator(make(kernel, sp.csr_array(thin)), gram(kernel, thin))
+    cross = cross_operator(kernel, sp.csr_array(thin_new), sp.csr_array(thin))
+    check_operator(cross, gram(kernel, thin_new, thin))
 
 
 @linear_kernels
@@ -80,12 +71,9 @@ def test_sparse_rows_are_served(make, kernel, X, X_new, small_tiles):
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_linear_features_are_the_gram_matrix(kernel, dtype, kind, X, X_new):
     thin, thin_new = np.where(X > 0, X, 0.0), np.where(X_new > 0, X_new, 0.0)
-    check_operator(
-        LinearFeatures(kernel, kind(thin.astype(dtype))),
-        gram(kernel, thin),
-        X_new=kind(thin_new.astype(dtype)),
-        cross=gram(kernel, thin_new, thin),
-    )
+    old, new = kind(thin.astype(dtype)), kind(thin_new.astype(dtype))
+    check_operator(LinearFeatures(kernel, old), gram(kernel, thin))
+    check_operator(LinearFeatures(kernel, new, old), gram(kernel, thin_new, thin))
 
 
 @linear_kernels
@@ -115,21 +103,17 @@ def test_streamed_rbf_of_all_widths(n_features, n_outputs, dtype, rng):
 
 def test_precomputed_values_are_an_operator_too():
     kernel, K, K_new = precomputed_case()
-    check_operator(Dense(kernel, K), K, X_new=K_new, cross=K_new)
+    check_operator(Dense(kernel, K), K)
+    check_operator(cross_operator(kernel, K_new, K), K_new)
     noisy = 2.0 * kernel + White(0.3)
-    matrix = 2 * K + 0.3 * np.eye(len(K))
-    check_operator(Dense(noisy, K), matrix, X_new=K_new, cross=2 * K_new)
+    check_operator(Dense(noisy, K), 2 * K + 0.3 * np.eye(len(K)))
+    check_operator(cross_operator(noisy, K_new, K), 2 * K_new)
 
 
 @both_dtypes
-def test_intercept_is_a_constant_matrix(dtype, X, X_new):
+def test_intercept_is_a_constant_matrix(dtype):
     like = np.zeros((14, 2), dtype=dtype)
-    check_operator(
-        Intercept(2.5, like, 14),
-        np.full((14, 14), 2.5),
-        X_new=X_new.astype(dtype),
-        cross=np.full((6, 14), 2.5),
-    )
+    check_operator(Intercept(2.5, like, 14), np.full((14, 14), 2.5))
     check_operator(Intercept(2.5, like, 5, 14), np.full((5, 14), 2.5))
 
 
@@ -151,8 +135,9 @@ def test_other_array_libraries_multiply_alike(make, kernel, xp, X, X_new, rng, s
     found = theirs @ xp.asarray(B)
     assert type(found) is type(xp.asarray(B))
     np.testing.assert_allclose(to_numpy(found), ours @ B, rtol=1e-7, atol=1e-7)
-    cross = theirs.cross(xp.asarray(X_new.copy())) @ xp.asarray(B)
-    np.testing.assert_allclose(to_numpy(cross), ours.cross(X_new) @ B, rtol=1e-7, atol=1e-7)
+    cross = cross_operator(kernel, xp.asarray(X_new.copy()), xp.asarray(X.copy())) @ xp.asarray(B)
+    expected = cross_operator(kernel, X_new, X) @ B
+    np.testing.assert_allclose(to_numpy(cross), expected, rtol=1e-7, atol=1e-7)
     E, F = xp.asarray(B), xp.asarray(B[::-1].copy())
     np.testing.assert_allclose(theirs.vjp(E, F), ours.vjp(B, B[::-1]), rtol=1e-7, atol=1e-7)
     diagonal = to_numpy(theirs.diagonal(2))
@@ -203,12 +188,11 @@ every_structure = pytest.mark.parametrize(
 @pytest.mark.parametrize("make", [Dense, Streamed])
 def test_label_mixed_is_a_kronecker_product(structure, matrix, dtype, make, X, X_new):
     kernel = 1.5 * RBF([0.5, 1.0, 3.0]) + White(0.1)
-    check_operator(
-        LabelMixed([(make(kernel, X.astype(dtype)), structure)]),
-        kronecker((gram(kernel, X), matrix)),
-        X_new=X_new.astype(dtype),
-        cross=kronecker((gram(kernel, X_new, X), matrix)),
-    )
+    old, new = X.astype(dtype), X_new.astype(dtype)
+    mixed = LabelMixed([(make(kernel, old), structure)])
+    check_operator(mixed, kronecker((gram(kernel, X), matrix)))
+    cross = LabelMixed([(cross_operator(kernel, new, old), structure)])
+    check_operator(cross, kronecker((gram(kernel, X_new, X), matrix)))
 
 
 @every_structure
@@ -216,13 +200,11 @@ def test_label_mixed_is_a_kronecker_product(structure, matrix, dtype, make, X, X
 def test_label_mixed_terms_add_up(structure, matrix, dtype, X, X_new):
     """Two kernels with structures of their own, and an intercept for each output."""
     kernel, X32, new32 = RBF(1.5), X.astype(dtype), X_new.astype(dtype)
-    operator = LabelMixed(
-        [
-            (Dense(kernel, X32), structure),
-            (LinearFeatures(0.5 * Linear(), X32), Diagonal([1.0, 2.0, 3.0])),
-            (Intercept(2.0, X32, 14), Identity()),
-        ]
-    )
+    structures = [structure, Diagonal([1.0, 2.0, 3.0]), Identity()]
+    linear = 0.5 * Linear()
+    matrices = [Dense(kernel, X32), LinearFeatures(linear, X32), Intercept(2.0, X32, 14)]
+    cross = [cross_operator(k, new32, X32) for k in (kernel, linear)]
+    cross.append(Intercept(2.0, X32, 6, 14))
 
     def dense(rows):
         ones = np.ones((len(rows), 14))
@@ -232,7 +214,8 @@ def test_label_mixed_terms_add_up(structure, matrix, dtype, X, X_new):
             (2 * ones, np.eye(3)),
         )
 
-    check_operator(operator, dense(X), X_new=new32, cross=dense(X_new))
+    check_operator(LabelMixed(list(zip(matrices, structures))), dense(X))
+    check_operator(LabelMixed(list(zip(cross, structures))), dense(X_new))
 
 
 @both_dtypes
@@ -240,12 +223,10 @@ def test_separate_kernels_are_block_diagonal(dtype, X, X_new):
     kernels = [RBF(1.0), Matern(2.0) + White(0.2), 2.0 * Linear()]
     makers = [Dense, Streamed, LinearFeatures]
     operator = Separate([make(k, X.astype(dtype)) for make, k in zip(makers, kernels)])
-    check_operator(
-        operator,
-        block_diagonal([gram(k, X) for k in kernels]),
-        X_new=X_new.astype(dtype),
-        cross=block_diagonal([gram(k, X_new, X) for k in kernels]),
-    )
+    check_operator(operator, block_diagonal([gram(k, X) for k in kernels]))
+    old, new = X.astype(dtype), X_new.astype(dtype)
+    cross = Separate([cross_operator(k, new, old) for k in kernels])
+    check_operator(cross, block_diagonal([gram(k, X_new, X) for k in kernels]))
 
 
 def test_separate_kernels_with_an_intercept_are_one_operator(X, X_new):
@@ -290,72 +271,6 @@ def test_mixed_outputs_have_no_blocks(X):
     operator = LabelMixed([(Dense(RBF(), X), DenseStructure(S))])
     with pytest.raises(NotImplementedError, match="solver='newton'"):
         operator.blocks(3)
-
-
-# --- masks --------------------------------------------------------------------------------------
-
-
-def _mask(*shape) -> np.ndarray:
-    return (np.random.default_rng(0).random(shape) < 0.7).astype(float)
-
-
-def _bases(X):
-    kernel = 1.5 * RBF([0.5, 1.0, 3.0]) + White(0.1)
-    mixed = LabelMixed([(Dense(kernel, X), DenseStructure(S)), (Intercept(1.0, X, 14), Identity())])
-    return {"streamed": Streamed(kernel, X), "mixed": mixed}
-
-
-@pytest.mark.parametrize("name", ["streamed", "mixed"])
-@both_dtypes
-def test_one_mask_restricts_rows_and_columns(name, dtype, X, X_new):
-    operator, mask = _bases(X)[name], _mask(14)
-    rows = np.outer(mask, mask)
-    K = gram(1.5 * RBF([0.5, 1.0, 3.0]) + White(0.1), X)
-    dense = rows * K
-    if name == "mixed":
-        dense = kronecker((rows * K, S), (rows, np.eye(3)))
-    single = _bases(X.astype(dtype))[name]
-    new = X_new.astype(dtype)
-    check_operator(
-        Masked(single, mask.astype(dtype)),
-        dense,
-        n_outputs=3,
-        X_new=new,
-        cross=lambda B: operator.cross(X_new) @ B,
-    )
-
-
-@pytest.mark.parametrize("name", ["streamed", "mixed"])
-def test_a_mask_for_each_column_restricts_that_column(name, X):
-    operator, masks = _bases(X)[name], _mask(14, 4)
-
-    def column_by_column(B):
-        one = [Masked(operator, masks[:, j]) @ B[:, :, j] for j in range(4)]
-        return np.stack(one, axis=2)
-
-    check_operator(Masked(operator, masks), column_by_column, n_outputs=3, n_trailing=4)
-
-
-def test_a_mask_is_the_problem_on_the_rows_that_are_left(X, rng):
-    mask = _mask(14)
-    kept = mask > 0
-    B = rng.normal(size=(14, 2))
-    masked = Masked(Streamed(RBF(1.0), X), mask) @ B
-    np.testing.assert_allclose(masked[kept], Streamed(RBF(1.0), X[kept]) @ B[kept], rtol=1e-10)
-    assert not masked[~kept].any()
-
-
-def test_a_mask_for_each_column_refuses_arrays_without_columns(X):
-    """(n, C) with C = q would broadcast to something else."""
-    operator = Masked(Dense(RBF(), X), np.ones((14, 14)))
-    with pytest.raises(ValueError, match="column"):
-        operator @ np.ones((14, 14))
-
-
-def test_all_folds_share_one_pass_over_the_matrix(X, rng):
-    base = CountingOperator(Dense(RBF(), X))
-    Masked(base, _mask(14, 5)) @ rng.normal(size=(14, 3, 5))
-    assert (base.n_products, base.n_columns) == (1, 15)
 
 
 # --- the choice ---------------------------------------------------------------------------------
@@ -441,9 +356,9 @@ def test_the_cross_operator_has_the_values_of_new_examples(kernel, X, X_new):
 # --- counting, bytes, errors --------------------------------------------------------------------
 
 
-def test_the_counting_operator_is_what_it_counts(X, X_new):
+def test_the_counting_operator_is_what_it_counts(X):
     operator = CountingOperator(Dense(RBF(1.5), X))
-    check_operator(operator, gram(RBF(1.5), X), X_new=X_new, cross=gram(RBF(1.5), X_new, X))
+    check_operator(operator, gram(RBF(1.5), X))
     assert operator.nbytes == 14 * 14 * 8
     assert operator.blocks(2)[0][1] == [0, 1]
 
@@ -458,7 +373,6 @@ def test_bytes_are_those_kept_beyond_the_data(X):
     both = [(Dense(RBF(), X), Identity()), (Intercept(1.0, X, 14), Identity())]
     assert LabelMixed(both).nbytes == 14 * 14 * 8
     assert Separate([Dense(RBF(), X)] * 2).nbytes == 2 * 14 * 14 * 8
-    assert Masked(Dense(RBF(), X), np.ones(14)).nbytes == 14 * 14 * 8
 
 
 @pytest.mark.parametrize(
@@ -472,7 +386,6 @@ def test_bytes_are_those_kept_beyond_the_data(X):
         ),
         (lambda X: Separate([]), "one operator for each group"),
         (lambda X: Separate([Dense(RBF(), X)] * 2) @ np.ones((14, 3)), "serve 2 outputs, not 3"),
-        (lambda X: Masked(Dense(RBF(), X), np.ones(5)), r"mask must have shape \(14,\)"),
         (lambda X: LabelMixed([(Dense(RBF(), X), Identity())]).clone_with_theta([1, 2]), "theta"),
     ],
 )  # fmt: skip

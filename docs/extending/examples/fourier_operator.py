@@ -37,9 +37,6 @@ class RandomFourier(InputOperator):
     def _matmul(self, B):
         return self.left @ (self.right.T @ B)
 
-    def _tiles(self):
-        yield self.to_dense()
-
     def _accurate(self, B):
         return self.left.astype(float) @ (self.right.T.astype(float) @ B)
 
@@ -48,9 +45,6 @@ class RandomFourier(InputOperator):
 
     def _diagonal(self):
         return np.sum(self.left**2, axis=1)
-
-    def cross(self, X_new):
-        return RandomFourier(self.length_scale, X_new, self.n_components, self.seed, Z=self.X)
 
     @property
     def nbytes(self):
@@ -86,12 +80,12 @@ if __name__ == "__main__":
     from gramian.testing import check_operator
 
     X = np.random.default_rng(0).normal(size=(12, 3))
-    operator = RandomFourier(2.0, X)
-    Phi, Phi_new = operator.left, operator.cross(X[:4] + 1).left
-    check_operator(operator, Phi @ Phi.T, X_new=X[:4] + 1, cross=Phi_new @ Phi.T)
+    operator, predictor = RandomFourier(2.0, X), RandomFourier(2.0, X[:4] + 1, Z=X)
+    check_operator(operator, operator.left @ operator.left.T)
+    check_operator(predictor, predictor.left @ operator.left.T)
 
     X = np.random.default_rng(1).uniform(-3, 3, size=(20_000, 1))
     problem = Problem(RandomFourier(0.5, X), Squared(), np.sin(X), regularization=1e-2)
     solution = newton(problem)
-    new = np.array([[1.0]])
-    print(solution.status, (problem.operator.cross(new) @ solution.coefficients).round(2))
+    predictor = RandomFourier(0.5, np.array([[1.0]]), Z=X)
+    print(solution.status, (predictor @ solution.coefficients).round(2))

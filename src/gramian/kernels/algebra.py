@@ -5,6 +5,8 @@ Values and derivatives follow the rules of calculus; log-parameters are concaten
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -13,51 +15,84 @@ import numpy as np
 from gramian._core.arrays import Array
 from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import check_positive, checked_theta, shown
-from gramian.kernels.simple import Constant, White
+from gramian.kernels.simple import Constant
 
 
-class _Pair(Kernel):
-    """Two kernels joined; their log-parameters are concatenated, left first."""
+class _Composite(Kernel):
+    """A kernel made of others, its parts; their log-parameters are concatenated in order."""
+
+    _part_names: tuple[str, ...] = ("left", "right")
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
         self.right = right
         self._validate()
 
+    @abstractmethod
+    def _combined(self, *values: Array) -> Array:
+        """The values of this kernel from those of its parts."""
+
+    def _of_parts(self, answers: Iterable[bool]) -> bool:
+        """Whether something holds for this kernel that holds for these of its parts: for one of them."""
+        return any(answers)
+
+    @property
+    def _parts(self) -> list[Kernel]:
+        return [getattr(self, name) for name in self._part_names]
+
+    def _with_parts(self, parts: Iterable[Kernel]) -> Kernel:
+        changed = dict(zip(self._part_names, parts, strict=True))
+        return type(self)(**(self.get_params(deep=False) | changed))
+
     def _validate(self) -> None:
-        for name in ("left", "right"):
-            if not isinstance(getattr(self, name), Kernel):
-                raise TypeError(f"{name} must be a kernel, got {getattr(self, name)!r}.")
+        for name, part in zip(self._part_names, self._parts, strict=True):
+            if not isinstance(part, Kernel):
+                raise TypeError(f"{name} must be a kernel, got {part!r}.")
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return self._combined(*(part._evaluate(X, Z, offset) for part in self._parts))
+
+    def diag(self, X: Array) -> Array:
+        return self._combined(*(part.diag(X) for part in self._parts))
+
+    def smooth_diag(self, X: Array) -> Array:
+        return self._combined(*(part.smooth_diag(X) for part in self._parts))
 
     @property
     def theta(self) -> np.ndarray:
-        return np.concatenate([self.left.theta, self.right.theta])
+        return np.concatenate([part.theta for part in self._parts])
 
     @property
     def parameter_names(self) -> list[str]:
-        return self.left.parameter_names + self.right.parameter_names
+        return [name for part in self._parts for name in part.parameter_names]
 
     @property
     def bounds(self) -> np.ndarray:
-        return np.concatenate([self.left.bounds, self.right.bounds])
+        return np.concatenate([part.bounds for part in self._parts])
 
     def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        cut = self.left.theta.size
-        theta = checked_theta(theta, cut + self.right.theta.size)
-        return type(self)(
-            self.left.clone_with_theta(theta[:cut]), self.right.clone_with_theta(theta[cut:])
-        )
+        sizes = [part.theta.size for part in self._parts]
+        pieces = np.split(checked_theta(theta, sum(sizes)), np.cumsum(sizes)[:-1])
+        parts = zip(self._parts, pieces, strict=True)
+        return self._with_parts(part.clone_with_theta(piece) for part, piece in parts)
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        resolved = type(self)(self.left.resolve(X, weights), self.right.resolve(X, weights))
+        resolved = self._with_parts(part.resolve(X, weights) for part in self._parts)
         return resolved._of_usable_size(X)
 
     @property
     def is_precomputed(self) -> bool:
-        return self.left.is_precomputed or self.right.is_precomputed
+        return any(part.is_precomputed for part in self._parts)
+
+    @property
+    def is_diagonal(self) -> bool:
+        return self._of_parts(part.is_diagonal for part in self._parts)
+
+    def scales_itself(self) -> bool:
+        return self._of_parts(part.scales_itself() for part in self._parts)
 
 
-class Sum(_Pair):
+class Sum(_Composite):
     """Sum of two kernels; written ``left + right``.
 
     Parameters
@@ -71,20 +106,23 @@ class Sum(_Pair):
     RBF(length_scale=2) + White(noise=0.1)
     """
 
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.left._evaluate(X, Z, offset) + self.right._evaluate(X, Z, offset)
+    def _combined(self, *values: Array) -> Array:
+        return values[0] + values[1]
 
-    def diag(self, X: Array) -> Array:
-        return self.left.diag(X) + self.right.diag(X)
+    def _of_parts(self, answers: Iterable[bool]) -> bool:
+        return all(answers)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        return np.concatenate([self.left._vjp(X, Z, G, offset), self.right._vjp(X, Z, G, offset)])
+        return np.concatenate([part._vjp(X, Z, G, offset) for part in self._parts])
+
+    def summands(self) -> list[tuple[float, Kernel]]:
+        return self.left.summands() + self.right.summands()
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{self.left!r} + {self.right!r}"
 
 
-class Product(_Pair):
+class Product(_Composite):
     """Product of two kernels; written ``left * right``.
 
     Parameters
@@ -98,11 +136,8 @@ class Product(_Pair):
     Constant(value=10) * RBF(length_scale=2)
     """
 
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.left._evaluate(X, Z, offset) * self.right._evaluate(X, Z, offset)
-
-    def diag(self, X: Array) -> Array:
-        return self.left.diag(X) * self.right.diag(X)
+    def _combined(self, *values: Array) -> Array:
+        return values[0] * values[1]
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         parts = []
@@ -111,11 +146,34 @@ class Product(_Pair):
             parts.append(np.empty(0) if weighted is None else one._vjp(X, Z, weighted, offset))
         return np.concatenate(parts)
 
+    def amplitude(self) -> tuple[Constant | None, Kernel]:
+        left, right = self.left, self.right
+        for factor, other in ((left, right), (right, left)):
+            if isinstance(factor, Constant):
+                return factor, other
+        constant, rest = left.amplitude()
+        if constant is not None:
+            return constant, Product(rest, right)
+        constant, rest = right.amplitude()
+        return constant, self if constant is None else Product(left, rest)
+
+    def summands(self) -> list[tuple[float, Kernel]]:
+        constant, rest = self.amplitude()
+        if constant is None:
+            return super().summands()
+        return [(float(constant.value) * factor, term) for factor, term in rest.summands()]
+
+    @property
+    def linear_variance(self) -> float | None:
+        constant, rest = self.amplitude()
+        inner = None if constant is None else rest.linear_variance
+        return None if constant is None or inner is None else float(constant.value) * inner
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{_bracketed(self.left)} * {_bracketed(self.right)}"
 
 
-class Power(Kernel):
+class Power(_Composite):
     """A kernel raised to a positive power; written ``kernel ** exponent``.
 
     Parameters
@@ -131,48 +189,24 @@ class Power(Kernel):
     (Constant(value=1) + Linear()) ** 2
     """
 
+    _part_names = ("kernel",)
+
     def __init__(self, kernel: Kernel, exponent: float):
         self.kernel = kernel
         self.exponent = exponent
         self._validate()
 
     def _validate(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel must be a kernel, got {self.kernel!r}.")
+        super()._validate()
         check_positive("Power(exponent=...)", self.exponent)
 
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self.kernel._evaluate(X, Z, offset) ** float(self.exponent)
-
-    def diag(self, X: Array) -> Array:
-        return self.kernel.diag(X) ** float(self.exponent)
+    def _combined(self, *values: Array) -> Array:
+        return values[0] ** float(self.exponent)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         exponent = float(self.exponent)
         slope = exponent * self.kernel._evaluate(X, Z, offset) ** (exponent - 1)
         return self.kernel._vjp(X, Z, G * slope, offset)
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    @property
-    def parameter_names(self) -> list[str]:
-        return self.kernel.parameter_names
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return self.kernel.bounds
-
-    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        return Power(self.kernel.clone_with_theta(theta), self.exponent)
-
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        return Power(self.kernel.resolve(X, weights), self.exponent)._of_usable_size(X)
-
-    @property
-    def is_precomputed(self) -> bool:
-        return self.kernel.is_precomputed
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         base = f"({self.kernel!r})" if isinstance(self.kernel, Power) else _bracketed(self.kernel)
@@ -188,28 +222,12 @@ def split_amplitude(kernel: Kernel) -> tuple[Constant | None, Kernel]:
     >>> split_amplitude(10.0 * RBF(2.0))
     (Constant(value=10), RBF(length_scale=2))
     """
-    if isinstance(kernel, Product):
-        for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
-            if isinstance(factor, Constant):
-                return factor, other
-        for side in ("left", "right"):
-            constant, rest = split_amplitude(getattr(kernel, side))
-            if constant is not None:
-                return constant, Product(**(kernel.get_params(deep=False) | {side: rest}))
-    return None, kernel
+    return kernel.amplitude()
 
 
 def scales_itself(kernel: Kernel) -> bool:
     """Whether some log-parameters multiply the whole kernel by any constant."""
-    if isinstance(kernel, Sum):
-        return scales_itself(kernel.left) and scales_itself(kernel.right)
-    if isinstance(kernel, Product):
-        return scales_itself(kernel.left) or scales_itself(kernel.right)
-    if isinstance(kernel, Power):
-        return scales_itself(kernel.kernel)
-    if hasattr(kernel, "scales_itself"):  # a pairwise kernel knows
-        return kernel.scales_itself()
-    return isinstance(kernel, (Constant, White)) and kernel.theta.size > 0
+    return kernel.scales_itself()
 
 
 def as_term(value: Any) -> Kernel:

@@ -11,7 +11,7 @@ scikit-learn's model selection asks for it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,6 +26,9 @@ from gramian.kernels.parameters import (
     shown,
 )
 
+if TYPE_CHECKING:
+    from gramian.kernels.simple import Constant
+
 
 class Kernel(ABC, BaseEstimator):
     """Base class of all kernels.
@@ -36,6 +39,8 @@ class Kernel(ABC, BaseEstimator):
     """
 
     _parameters: tuple[str, ...] = ()
+    _from_data: tuple[str, ...] = ()  # parameters that may be "scale"
+    _vectors: tuple[str, ...] = ()  # parameters that may have a value for each feature
 
     # --- to implement -----------------------------------------------------------------------
 
@@ -144,9 +149,47 @@ class Kernel(ABC, BaseEstimator):
         """
         return self
 
+    # --- what a kernel says of itself: operators and priors ask ------------------------------
+
     @property
     def is_precomputed(self) -> bool:
         """Whether X is a Gram matrix rather than features."""
+        return False
+
+    @property
+    def is_isotropic(self) -> bool:
+        """Whether the kernel is a function of the distance over one length scale, see ``radial``."""
+        return False
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether different examples always have the value zero, as with white noise."""
+        return False
+
+    @property
+    def profile(self) -> str | None:
+        """Name of the profile of the scaled distance that compiled products know, if there is one."""
+        return None
+
+    @property
+    def linear_variance(self) -> float | None:
+        """The factor v if the kernel is ``v · Linear()``, else None."""
+        return None
+
+    def amplitude(self) -> tuple[Constant | None, Kernel]:
+        """Return the constant factor of a product and the rest; None if there is no such factor."""
+        return None, self
+
+    def summands(self) -> list[tuple[float, Kernel]]:
+        """Return the terms of a sum with their constant factors: the kernel is ``Σ factor · term``."""
+        return [(1.0, self)]
+
+    def smooth_diag(self, X: Array) -> Array:
+        """Return ``k(x_i, z)`` for another example z with the features of x_i: white noise is zero there."""
+        return self.diag(X)
+
+    def scales_itself(self) -> bool:
+        """Whether some log-parameters multiply the whole kernel by any constant."""
         return False
 
     # --- algebra ----------------------------------------------------------------------------
@@ -218,11 +261,18 @@ class Kernel(ABC, BaseEstimator):
 
     def _validate(self) -> None:
         """Refuse parameters that are not positive, with an error that names them."""
+        kernel = type(self).__name__
         for name in self._parameters:
-            check_positive(f"{type(self).__name__}({name}=...)", getattr(self, name))
-            check_bounds(
-                f"{type(self).__name__}({name}_bounds=...)", getattr(self, f"{name}_bounds")
-            )
+            self._check_value(name, f"{kernel}({name}=...)", getattr(self, name))
+            check_bounds(f"{kernel}({name}_bounds=...)", getattr(self, f"{name}_bounds"))
+
+    def _check_value(self, name: str, shown_name: str, value: Any) -> None:
+        """Refuse a value of one parameter; only some may come from the data, or be a vector."""
+        if name in self._from_data and isinstance(value, str):
+            if value != "scale":
+                raise ValueError(f'{shown_name} must be positive or "scale", got {value!r}.')
+        else:
+            check_positive(shown_name, value, vector=name in self._vectors)
 
     def _free(self) -> list[str]:
         return [name for name in self._parameters if not is_fixed(getattr(self, f"{name}_bounds"))]

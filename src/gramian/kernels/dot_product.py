@@ -9,7 +9,7 @@ import numpy as np
 
 from gramian._core.arrays import BLOCK_BYTES, Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels.base import Kernel
-from gramian.kernels.parameters import DEFAULT_BOUNDS, check_bounds, check_positive, data_scale
+from gramian.kernels.parameters import DEFAULT_BOUNDS, data_scale
 
 
 class Linear(Kernel):
@@ -38,6 +38,10 @@ class Linear(Kernel):
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         return np.empty(0)
 
+    @property
+    def linear_variance(self) -> float:
+        return 1.0
+
 
 class Polynomial(Kernel):
     """``k(x, z) = (gamma · x·z + coef0) ** degree``.
@@ -60,6 +64,7 @@ class Polynomial(Kernel):
     """
 
     _parameters = ("gamma", "coef0")
+    _from_data = ("gamma",)
 
     def __init__(
         self,
@@ -77,21 +82,15 @@ class Polynomial(Kernel):
         self._validate()
 
     def _validate(self) -> None:
-        if isinstance(self.gamma, str):
-            if self.gamma != "scale":
-                raise ValueError(
-                    f'Polynomial(gamma=...) must be a number or "scale", got {self.gamma!r}.'
-                )
-        else:
-            check_positive("Polynomial(gamma=...)", self.gamma)
-        if not isinstance(self.coef0, Real) or self.coef0 != 0:
-            check_positive("Polynomial(coef0=...)", self.coef0)
+        super()._validate()
         if not isinstance(self.degree, Real) or self.degree != self.degree // 1 or self.degree < 1:
             raise ValueError(
                 f"Polynomial(degree=...) must be a whole number >= 1, got {self.degree!r}."
             )
-        check_bounds("Polynomial(gamma_bounds=...)", self.gamma_bounds)
-        check_bounds("Polynomial(coef0_bounds=...)", self.coef0_bounds)
+
+    def _check_value(self, name: str, shown_name: str, value: Any) -> None:
+        if name != "coef0" or not isinstance(value, Real) or value != 0:
+            super()._check_value(name, shown_name, value)
 
     def _free(self) -> list[str]:
         return [name for name in super()._free() if name != "coef0" or self.coef0 != 0]

@@ -12,7 +12,25 @@ from gramian.kernels.base import Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, check_size
 
 
-class Constant(Kernel):
+class _Level(Kernel):
+    """A kernel with one parameter: the value it has on the diagonal."""
+
+    @property
+    def _level(self) -> float:
+        return self._number(self._parameters[0])
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        check_size(self, self._level, X)
+        return self
+
+    def diag(self, X: Array) -> Array:
+        return _filled(X, (X.shape[0],), self._level)
+
+    def scales_itself(self) -> bool:
+        return self.theta.size > 0
+
+
+class Constant(_Level):
     """The same value for every pair; scales other kernels: ``10.0 * RBF(2.0)``.
 
     Parameters
@@ -37,21 +55,14 @@ class Constant(Kernel):
         self.value_bounds = value_bounds
         self._validate()
 
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        check_size(self, float(self.value), X)
-        return self
-
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return _filled(X, (X.shape[0], Z.shape[0]), self.value)
-
-    def diag(self, X: Array) -> Array:
-        return _filled(X, (X.shape[0],), self.value)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         return np.full(len(self._free()), self.value * float_sum(G))
 
 
-class White(Kernel):
+class White(_Level):
     """Independent noise of each example: ``noise`` where x and z are the same example, else 0.
 
     Two different rows with equal features are different examples, so ``White()(X, X.copy())`` is
@@ -79,22 +90,22 @@ class White(Kernel):
         self.noise_bounds = noise_bounds
         self._validate()
 
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        check_size(self, float(self.noise), X)
-        return self
-
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         shape = (X.shape[0], Z.shape[0])
         return (
             _filled(X, shape, 0.0) if offset is None else float(self.noise) * _eye(X, shape, offset)
         )
 
-    def diag(self, X: Array) -> Array:
-        return _filled(X, (X.shape[0],), self.noise)
-
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         trace = 0.0 if offset is None else float_sum(G * _eye(X, G.shape, offset))
         return np.full(len(self._free()), self.noise * trace)
+
+    @property
+    def is_diagonal(self) -> bool:
+        return True
+
+    def smooth_diag(self, X: Array) -> Array:
+        return _filled(X, (X.shape[0],), 0.0)
 
 
 class Precomputed(Kernel):

@@ -23,25 +23,21 @@ import scipy.sparse as sp
 from gramian._core.arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
-from gramian.kernels.parameters import (
-    DEFAULT_BOUNDS,
-    check_bounds,
-    check_positive,
-    data_scale,
-    largest_number,
-)
+from gramian.kernels.parameters import DEFAULT_BOUNDS, data_scale, largest_number
 
 
 class _Stationary(Kernel):
     """A profile of the scaled squared distance."""
 
     _parameters = ("length_scale",)
+    _from_data = _vectors = ("length_scale",)
+    _rooted = False  # whether k takes the square root of D
     length_scale: Any
     length_scale_bounds: Any
 
     @abstractmethod
-    def _profile(self, D: Array) -> Array:
-        """k as a function of the scaled squared distance."""
+    def radial(self, D: Array) -> Array:
+        """Return k as a function of the scaled squared distance."""
 
     @abstractmethod
     def _slope(self, D: Array) -> Array:
@@ -51,17 +47,9 @@ class _Stationary(Kernel):
         """Gradients of parameters other than the length scale."""
         return {}
 
-    def _validate(self) -> None:
-        name = type(self).__name__
-        if isinstance(self.length_scale, str):
-            if self.length_scale != "scale":
-                raise ValueError(
-                    f'{name}(length_scale=...) must be positive numbers or "scale", '
-                    f"got {self.length_scale!r}."
-                )
-        else:
-            check_positive(f"{name}(length_scale=...)", self.length_scale, vector=True)
-        check_bounds(f"{name}(length_scale_bounds=...)", self.length_scale_bounds)
+    @property
+    def is_isotropic(self) -> bool:
+        return np.ndim(self.length_scale) == 0
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if isinstance(self.length_scale, str):
@@ -81,13 +69,11 @@ class _Stationary(Kernel):
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         self._check_features(X)
-        return self._profile(self._distances(*scaled(X, Z, self._number("length_scale"))))
+        return self.radial(self._distances(*scaled(X, Z, self._number("length_scale"))))
 
     def _distances(self, Xs: Array, Zs: Array) -> Array:
         """Squared distances of scaled examples."""
-        norms = squared_norms(Xs), squared_norms(Zs)
-        D = _expanded(Xs, Zs, *norms)
-        return _above_noise(D, *norms) if _noise_shows(D, *norms) else D
+        return squared_distances(Xs, Zs, rooted=self._rooted)
 
     def diag(self, X: Array) -> Array:
         if sp.issparse(X):
@@ -105,10 +91,6 @@ class _Stationary(Kernel):
         if "length_scale" in self._free():
             gradient["length_scale"] = _per_feature(Xs, Zs, G * self._slope(D))
         return self._gathered(gradient)
-
-    def radial(self, D: Array) -> Array:
-        """Kernel values from squared distances over ℓ²; isotropic kernels only."""
-        return self._profile(D)
 
     def radial_vjp(self, D: Array, G: Array) -> np.ndarray:
         """Gradient of ``Σ_ij G_ij k_ij`` in ``theta`` from squared distances over ℓ²; isotropic kernels only."""
@@ -149,10 +131,14 @@ class RBF(_Stationary):
         self.length_scale_bounds = length_scale_bounds
         self._validate()
 
-    def _profile(self, D: Array) -> Array:
+    @property
+    def profile(self) -> str:
+        return "rbf"
+
+    def radial(self, D: Array) -> Array:
         return namespace(D).exp(-0.5 * D)
 
-    _slope = _profile
+    _slope = radial
 
 
 class Matern(_Stationary):
@@ -182,6 +168,8 @@ class Matern(_Stationary):
         self.length_scale_bounds = length_scale_bounds
         self._validate()
 
+    _rooted = True
+
     def _validate(self) -> None:
         super()._validate()
         if self.nu not in (0.5, 1.5, 2.5):
@@ -190,12 +178,11 @@ class Matern(_Stationary):
     def _shown_parameters(self) -> tuple[str, ...]:
         return ("length_scale", "nu")
 
-    def _distances(self, Xs: Array, Zs: Array) -> Array:
-        # The square root magnifies the rounding error of tiny distances: below the noise it is zero.
-        norms = squared_norms(Xs), squared_norms(Zs)
-        return _above_noise(_expanded(Xs, Zs, *norms), *norms)
+    @property
+    def profile(self) -> str:
+        return f"matern{round(2 * self.nu)}2"
 
-    def _profile(self, D: Array) -> Array:
+    def radial(self, D: Array) -> Array:
         xp = namespace(D)
         s = xp.sqrt(2 * float(self.nu) * D)
         decay = xp.exp(-s)
@@ -249,12 +236,7 @@ class RationalQuadratic(_Stationary):
         self.alpha_bounds = alpha_bounds
         self._validate()
 
-    def _validate(self) -> None:
-        super()._validate()
-        check_positive("RationalQuadratic(alpha=...)", self.alpha)
-        check_bounds("RationalQuadratic(alpha_bounds=...)", self.alpha_bounds)
-
-    def _profile(self, D: Array) -> Array:
+    def radial(self, D: Array) -> Array:
         alpha = self._number("alpha")
         return (1 + D / (2 * alpha)) ** -alpha
 
@@ -305,22 +287,19 @@ def _magnitude(X: Array) -> float:
     return float(namespace(values).max(abs(values))) if 0 not in values.shape else 0.0
 
 
-def squared_distances(Xs: Array, Zs: Array) -> Array:
-    """``‖x_i − z_j‖²`` by one matrix product, clipped at zero."""
-    return _expanded(Xs, Zs, squared_norms(Xs), squared_norms(Zs))
+def squared_distances(Xs: Array, Zs: Array, *, rooted: bool) -> Array:
+    """``‖x_i − z_j‖²`` by one matrix product; what is below the rounding error may be set to zero.
 
-
-def _expanded(Xs: Array, Zs: Array, X_norms: Array, Z_norms: Array) -> Array:
+    It always is if the root of the distance will be taken, which magnifies the rounding error of tiny distances.
+    """
+    X_norms, Z_norms = squared_norms(Xs), squared_norms(Zs)
     D = dot_products(Xs, Zs)
     D *= -2
     D += X_norms[:, None]
     D += Z_norms[None, :]
-    return namespace(D).clip(D, min=0)
-
-
-def without_noise(D: Array, Xs: Array, Zs: Array) -> Array:
-    """Squared distances with those below the rounding error set to zero."""
-    return _above_noise(D, squared_norms(Xs), squared_norms(Zs))
+    D = namespace(D).clip(D, min=0)
+    noisy = rooted or _noise_shows(D, X_norms, Z_norms)
+    return _above_noise(D, X_norms, Z_norms) if noisy else D
 
 
 def _above_noise(D: Array, X_norms: Array, Z_norms: Array) -> Array:

@@ -10,7 +10,6 @@ from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.outputs.intercept import Intercept
 from gramian.operators.outputs.label_mixed import LabelMixed
 from gramian.operators.outputs.lifted import Lifted
-from gramian.operators.outputs.masked import Masked
 from gramian.operators.outputs.separate import Separate
 from gramian.operators.pairs.gram import PairGram
 from gramian.operators.pairs.route import Route
@@ -27,7 +26,6 @@ __all__ = [
     "Lifted",
     "LinearFeatures",
     "LowRank",
-    "Masked",
     "Operator",
     "OperatorRecord",
     "PairGram",

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array, namespace
-
-# What reading a stored number costs, in flops: products with few columns wait for memory.
-READING = 20
+from gramian.kernels import Kernel
+from gramian.operators import costs
+from gramian.operators.inputs.tiles import tiled_vjp, tiles
 
 
 class Operator(ABC):
@@ -40,22 +40,18 @@ class Operator(ABC):
     def diagonal(self, n_outputs: int = 1) -> Array:
         """Return the diagonal of the operator as an array of shape (n, n_outputs)."""
 
-    @abstractmethod
-    def cross(self, X_new: Array) -> Operator:
-        """Return the rectangular operator from the training examples to new ones."""
-
-    @abstractmethod
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         """Return the gradient of ``⟨E, 𝒦 F⟩`` in ``theta``."""
+        return np.empty(0)
 
     @property
-    @abstractmethod
     def theta(self) -> np.ndarray:
-        """Log-parameters of everything inside."""
+        """Log-parameters of everything inside; there are none unless an operator says so."""
+        return np.empty(0)
 
-    @abstractmethod
     def clone_with_theta(self, theta: np.ndarray) -> Operator:
         """Return a copy with other log-parameters."""
+        return self
 
     @property
     def nbytes(self) -> int:
@@ -107,9 +103,9 @@ class InputOperator(Operator):
         pieces = [xp.astype(tile, xp.float64) @ B for tile in self._tiles()]
         return xp.concat(pieces, axis=0) if pieces else B[:0, :]
 
-    @abstractmethod
     def _tiles(self) -> Iterator[Array]:
         """Yield the matrix by blocks of rows."""
+        yield self.to_dense()
 
     def _flattened(self, product: Callable[[Array], Array], B: Array, dtype: Any) -> Array:
         """Apply a product of two-dimensional arrays of ``dtype`` to B, whatever its shape and dtype."""
@@ -136,14 +132,49 @@ class InputOperator(Operator):
         """Return some columns of the symmetric matrix, shape (n, b), or None where that is not cheap."""
         return None
 
-    column_work = 250.0  # flops for each value of `columns`, if NumPy evaluates a kernel
+    column_work = costs.TILED_VALUE_FLOPS  # cost of each value of `columns`
 
     def work(self, n_columns: int) -> float:
-        """Cost of a product, in flops of a matrix product in float64; estimated, never measured."""
-        return float(self.shape[0]) * self.shape[1] * max(2 * n_columns, READING)
+        """Cost of a product, in the unit of `costs`; estimated, never measured."""
+        return costs.stored_product(self.shape[0] * self.shape[1], n_columns)
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         return [(self.to_dense(), list(range(n_outputs)))]
+
+
+class KernelOperator(InputOperator):
+    """The Gram matrix ``k(X, Z)`` of a kernel; a subclass says how to multiply with it."""
+
+    def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None):
+        self.kernel = kernel
+        self.X = X
+        self.Z = Z
+        self.shape = (int(X.shape[0]), int(X.shape[0] if Z is None else Z.shape[0]))
+        self.dtype = X.dtype
+
+    def _with_kernel(self, kernel: Kernel) -> KernelOperator:
+        """The same operator of another kernel."""
+        return type(self)(kernel, self.X, self.Z)
+
+    def _tiles(self) -> Iterator[Array]:
+        for _, values in tiles(self.kernel, self.X, self.Z):
+            yield values
+
+    def to_dense(self) -> Array:
+        return self.kernel(self.X, self.Z)
+
+    def _diagonal(self) -> Array:
+        return self.kernel.diag(self.X)
+
+    def vjp(self, E: Array, F: Array) -> np.ndarray:
+        return tiled_vjp(self.kernel, self.X, self.Z, E, F)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.kernel.theta
+
+    def clone_with_theta(self, theta: np.ndarray) -> KernelOperator:
+        return self._with_kernel(self.kernel.clone_with_theta(theta)) if self.theta.size else self
 
 
 def split_theta(theta: np.ndarray, parts: list[Any]) -> list[np.ndarray]:

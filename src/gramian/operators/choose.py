@@ -1,7 +1,7 @@
 """Which operator: by the kernel, the size, the memory at hand and the estimated cost of a product.
 
-Costs are flops (`InputOperator.work`) whose constants were measured once; they are never measured at run time, so that
-the same data give the same operator. The cheapest candidate without an objection wins:
+Costs come from `costs` and are never measured at run time, so that the same data give the same operator. Each operator
+becomes a `Candidate` with its cost, its bytes and what speaks against it. The cheapest one without an objection wins:
 
 - dense: the matrix must fit the budget, scikit-learn's ``working_memory`` (1 GiB unless set);
 - linear: a linear kernel, with fewer feature values than the n × n matrix;
@@ -9,13 +9,14 @@ the same data give the same operator. The cheapest candidate without an objectio
 - tree_code: an RBF or Matérn term on few features; exact up to a bound, so it must beat a stored matrix by far;
 - low_rank: an approximation, only if a rank was given, and only where the matrix does not fit.
 
-Pairs have an operator of their own, see `pair_gram`.
+Pairs have an operator of their own, `PairGram`.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import scipy.sparse as sp
@@ -24,14 +25,15 @@ from gramian._core.arrays import Array, is_numpy, itemsize
 from gramian._core.memory import working_memory
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel
-from gramian.operators.base import READING, InputOperator
+from gramian.operators import costs
+from gramian.operators.base import InputOperator
 from gramian.operators.inputs.dense import Dense
 from gramian.operators.inputs.distances import SquaredDistances
-from gramian.operators.inputs.linear import LinearFeatures, linear_variance
+from gramian.operators.inputs.linear import LinearFeatures, n_stored
 from gramian.operators.inputs.low_rank import LowRank
-from gramian.operators.inputs.streamed import Streamed, has_radial_term
+from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.pairs.gram import PairGram
-from gramian.operators.record import OperatorRecord, readable_bytes
+from gramian.operators.record import Candidate, OperatorRecord, readable_bytes
 from gramian.operators.tree_code.tree_code import TreeCode
 
 logger = logging.getLogger("gramian")
@@ -39,13 +41,6 @@ logger = logging.getLogger("gramian")
 OPERATORS = ("auto", "dense", "linear", "streamed", "tree_code", "low_rank")
 
 DEFAULT_RANK = 1000
-
-
-# A tree code does not compete with a stored matrix of so few examples, which also serves the exact solver, nor on more
-# features, where its cells are all near each other. It must be that many times cheaper than a stored matrix.
-TREE_FROM, TREE_FEATURES, TREE_GAIN = 5000, 8, 4.0
-
-Candidate = tuple[str, float | None, int, str]
 
 
 def choose_operator(
@@ -98,17 +93,14 @@ def choose_operator(
     """
     if isinstance(kernel, PairwiseKernel):
         pairs = PairGram(kernel, X, form=name)
-        return pairs, _recorded(pairs, pairs.form, pairs.reason)
+        return pairs, _recorded(pairs, pairs.form, pairs.reason, [])
     if name not in OPERATORS:
         raise ValueError(
             f"operator must be one of {', '.join(map(repr, OPERATORS))}; got {name!r}."
         )
-    candidates: list[Candidate] = []
-    chosen, reason, built = name, "asked for", None
-    if name == "auto":
-        wanted = _Wanted(kernel, X, copies, rank, n_columns, gradients)
-        candidates, built = _weighed(wanted)
-        chosen, reason = _choice(wanted, candidates)
+    request = _Request(kernel, X, copies, rank, n_columns, gradients)
+    candidates = _candidates(request) if name == "auto" else []
+    chosen, reason = _choice(request, candidates) if name == "auto" else (name, "asked for")
     if kernel.is_precomputed and chosen != "dense":
         raise ValueError(
             f"operator must be 'auto' or 'dense' for a precomputed kernel, got {name!r}."
@@ -117,25 +109,22 @@ def choose_operator(
     if chosen == "dense":
         operator = Dense(kernel, X, distances)
     elif chosen == "low_rank":
-        wanted_rank = default_rank(int(X.shape[0])) if rank is None else rank
+        wanted_rank = default_rank(request.n) if rank is None else rank
         operator = LowRank(kernel, X, wanted_rank, random_state=random_state)
         reason = f"{reason}, rank {operator.rank} of {operator.shape[0]}"
-    elif chosen == "tree_code" and built is not None:
-        operator = built
+    elif chosen == "tree_code":
+        operator = request.tree if name == "auto" else TreeCode(kernel, X)
     else:
-        operator = _CLASSES[chosen](kernel, X)
-    return operator, _recorded(operator, chosen, reason, tuple(candidates))
+        operator = {"linear": LinearFeatures, "streamed": Streamed}[chosen](kernel, X)
+    return operator, _recorded(operator, chosen, reason, candidates)
 
 
 def _recorded(
-    operator: InputOperator, name: str, reason: str, candidates: tuple[Candidate, ...] = ()
+    operator: InputOperator, name: str, reason: str, candidates: list[Candidate]
 ) -> OperatorRecord:
-    record = OperatorRecord(name, reason, operator.shape[0], operator.nbytes, candidates)
+    record = OperatorRecord(name, reason, operator.shape[0], operator.nbytes, tuple(candidates))
     logger.info("operator %s: %s", record.name, record.reason)
     return record
-
-
-_CLASSES = {"linear": LinearFeatures, "streamed": Streamed, "tree_code": TreeCode}
 
 
 def cross_operator(
@@ -157,8 +146,8 @@ def cross_operator(
         return PairGram(kernel, X_new, X_train)
     if name == "tree_code":
         return TreeCode(kernel, X_new, X_train)
-    linear = linear_variance(kernel) is not None
-    return (LinearFeatures if linear else Streamed)(kernel, X_new, X_train)
+    operator = Streamed if kernel.linear_variance is None else LinearFeatures
+    return operator(kernel, X_new, X_train)
 
 
 def default_rank(n: int) -> int:
@@ -175,8 +164,8 @@ def default_rank(n: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What an operator is wanted for."""
+class _Request:
+    """What an operator is wanted for, and what several candidates ask about it."""
 
     kernel: Kernel
     X: Any
@@ -195,96 +184,107 @@ class _Wanted:
 
     @property
     def fits(self) -> bool:
+        """Whether all matrices may be stored."""
         return self.matrix_bytes <= working_memory()
 
     @property
     def size(self) -> str:
+        """The size of the matrices against the memory at hand, in words."""
         times = "" if self.copies == 1 else f"{self.copies} times "
         budget = working_memory() / 2**20
         taken = f"{times}{self.n} x {self.n} values take {readable_bytes(self.matrix_bytes)}"
         return f"{taken}, {'within' if self.fits else 'more than'} working_memory = {budget:g} MiB"
 
     @property
-    def stored_features(self) -> int:
-        X = self.X
-        return int(X.nnz) if hasattr(X, "nnz") else self.n * int(X.shape[1])
+    def is_linear(self) -> bool:
+        return self.kernel.linear_variance is not None
+
+    @cached_property
+    def tree(self) -> TreeCode:
+        """The tree code, which plans its products when it is asked for their cost."""
+        return TreeCode(self.kernel, self.X)
 
 
-def _weighed(wanted: _Wanted) -> tuple[list[Candidate], TreeCode | None]:
-    """All operators with cost, bytes and objection; and the tree code, which is planned to know its cost."""
-    kernel, X, n, k = wanted.kernel, wanted.X, wanted.n, wanted.n_columns
-    stored = float(n) * n * max(2 * k, READING)
-    if kernel.is_precomputed:
-        return [("dense", stored, wanted.matrix_bytes, "")], None
-    linear = linear_variance(kernel) is not None
-    through = 2.0 * wanted.stored_features * max(2 * k, READING) if linear else None
-    objection = "" if linear else "needs the kernel Linear()"
-    if linear and wanted.fits and 2 * wanted.stored_features > n * n:
-        objection = "more feature values than kernel values"
-    streamed = Streamed(kernel, X).work(k)
-    tree, against = _tree(wanted)
-    tree_cost = None if tree is None else tree.work(k)
-    if tree_cost is not None and wanted.fits and TREE_GAIN * tree_cost > stored:
-        against = "not much cheaper than a stored matrix, which is exact"
-    elif tree_cost is not None and tree_cost >= streamed:
-        against = "no pairs to leave out"
-    rank = default_rank(n) if wanted.rank is None else min(n, wanted.rank)
-    low = None if wanted.rank is None else 2.0 * n * rank * max(2 * k, READING)
-    return [
-        ("dense", stored, wanted.matrix_bytes, "" if wanted.fits else wanted.size),
-        ("linear", through, 0, objection),
-        ("streamed", streamed, 0, _streamed_objection(wanted, linear)),
-        ("tree_code", tree_cost, 0 if tree is None else tree.nbytes, against),
-        (
-            "low_rank",
-            low,
-            0 if low is None else n * rank * itemsize(X),
-            _low_rank_objection(wanted),
-        ),
-    ], tree
+def _candidates(request: _Request) -> list[Candidate]:
+    """All operators with what speaks against them; a precomputed kernel is a stored matrix."""
+    cost = costs.stored_product(request.n * request.n, request.n_columns)
+    objection = "" if request.fits or request.kernel.is_precomputed else request.size
+    dense = Candidate("dense", cost, request.matrix_bytes, objection)
+    if request.kernel.is_precomputed:
+        return [dense]
+    streamed = _streamed(request)
+    tree_code = _tree_code(request, dense, streamed)
+    return [dense, _linear(request), streamed, tree_code, _low_rank(request)]
 
 
-def _tree(wanted: _Wanted) -> tuple[TreeCode | None, str]:
-    """A planned tree code, or why there is none."""
-    if not is_numpy(wanted.X):
-        return None, "needs a NumPy array"
-    if not has_radial_term(wanted.kernel):
-        return None, "needs an RBF or Matérn term"
-    if wanted.X.shape[1] > TREE_FEATURES:
-        return None, f"more than {TREE_FEATURES} features: all cells are near"
-    if wanted.fits and wanted.n <= TREE_FROM:
-        return None, f"a stored matrix of at most {TREE_FROM} examples is exact and fast enough"
-    if wanted.fits and wanted.gradients:
-        return None, "a stored matrix gives gradients faster"
-    return TreeCode(wanted.kernel, wanted.X), ""
+def _linear(request: _Request) -> Candidate:
+    if not request.is_linear:
+        return Candidate("linear", None, 0, "needs the kernel Linear()")
+    values = 2 * n_stored(request.X)
+    wide = request.fits and values > request.n * request.n
+    objection = "more feature values than kernel values" if wide else ""
+    return Candidate("linear", costs.stored_product(values, request.n_columns), 0, objection)
 
 
-def _streamed_objection(wanted: _Wanted, linear: bool) -> str:
-    if wanted.fits:
-        return "the matrix itself fits"
-    return "features multiply without kernel values" if linear else ""
+def _streamed(request: _Request) -> Candidate:
+    objection = "features multiply without kernel values" if request.is_linear else ""
+    objection = "the matrix itself fits" if request.fits else objection
+    cost = Streamed(request.kernel, request.X).work(request.n_columns)
+    return Candidate("streamed", cost, 0, objection)
 
 
-def _low_rank_objection(wanted: _Wanted) -> str:
-    if wanted.rank is None:
-        return "approximates: pass rank to allow it"
-    if wanted.fits:
-        return "the matrix itself fits"
-    if wanted.copies > 1:
-        return "needs one kernel for all functions"
-    return "" if is_numpy(wanted.X) or sp.issparse(wanted.X) else "needs a NumPy or a sparse array"
+def _tree_code(request: _Request, dense: Candidate, streamed: Candidate) -> Candidate:
+    objection = _tree_objection(request)
+    if objection:
+        return Candidate("tree_code", None, 0, objection)
+    cost = request.tree.work(request.n_columns)
+    if request.fits and costs.LEAST_TREE_GAIN * cost > (dense.cost or 0.0):
+        objection = "not much cheaper than a stored matrix, which is exact"
+    elif cost >= (streamed.cost or 0.0):
+        objection = "no pairs to leave out"
+    return Candidate("tree_code", cost, request.tree.nbytes, objection)
 
 
-def _choice(wanted: _Wanted, candidates: list[Candidate]) -> tuple[str, str]:
-    """The cheapest without an objection, and why."""
-    if wanted.kernel.is_precomputed:
+def _tree_objection(request: _Request) -> str:
+    """What speaks against planning a tree code at all."""
+    few, features = costs.FEW_EXAMPLES, costs.MOST_TREE_FEATURES
+    if not is_numpy(request.X):
+        return "needs a NumPy array"
+    if all(term.profile is None for _, term in request.kernel.summands()):
+        return "needs an RBF or Matérn term"
+    if request.X.shape[1] > features:
+        return f"more than {features} features: all cells are near"
+    if request.fits and request.n <= few:
+        return f"a stored matrix of at most {few} examples is exact and fast enough"
+    return "a stored matrix gives gradients faster" if request.fits and request.gradients else ""
+
+
+def _low_rank(request: _Request) -> Candidate:
+    if request.rank is None:
+        return Candidate("low_rank", None, 0, "approximates: pass rank to allow it")
+    objection = ""
+    if request.fits:
+        objection = "the matrix itself fits"
+    elif request.copies > 1:
+        objection = "needs one kernel for all functions"
+    elif not (is_numpy(request.X) or sp.issparse(request.X)):
+        objection = "needs a NumPy or a sparse array"
+    values = request.n * min(request.n, request.rank)
+    cost = costs.stored_product(2 * values, request.n_columns)
+    return Candidate("low_rank", cost, values * itemsize(request.X), objection)
+
+
+def _choice(request: _Request, candidates: list[Candidate]) -> tuple[str, str]:
+    """The cheapest candidate without an objection, and why it is taken."""
+    if request.kernel.is_precomputed:
         return "dense", "the kernel is precomputed"
-    costs = {name: cost for name, cost, _, remark in candidates if cost is not None and not remark}
-    chosen = min(costs, key=costs.__getitem__)
-    if chosen == "linear" and wanted.fits:
-        stored, n = wanted.stored_features, wanted.n
-        return chosen, f"{stored} feature values twice are fewer than {n} x {n} kernel values"
+    costs_of = {one.name: one.cost for one in candidates if one.cost is not None}
+    open_to = [one.name for one in candidates if one.name in costs_of and not one.objection]
+    chosen = min(open_to, key=costs_of.__getitem__)
+    if chosen == "linear" and request.fits:
+        n, values = request.n, n_stored(request.X)
+        return chosen, f"{values} feature values twice are fewer than {n} x {n} kernel values"
     if chosen == "tree_code":
-        others = [cost for name, cost, _, _ in candidates if name in ("dense", "streamed") and cost]
-        return chosen, f"products cost {min(others) / costs[chosen]:.2g} times less than all pairs"
-    return chosen, wanted.size
+        gain = min(costs_of["dense"], costs_of["streamed"]) / costs_of[chosen]
+        return chosen, f"products cost {gain:.2g} times less than all pairs"
+    return chosen, request.size

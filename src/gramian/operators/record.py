@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["OperatorRecord", "readable_bytes"]
+__all__ = ["Candidate", "OperatorRecord", "readable_bytes"]
+
+
+class Candidate(NamedTuple):
+    """An operator that "auto" weighed."""
+
+    name: str
+    cost: float | None  # of a product, in the unit of `costs`; None if not estimated
+    nbytes: int
+    objection: str  # what speaks against it, "" if nothing does
 
 
 @dataclass(frozen=True)
@@ -20,7 +30,7 @@ class OperatorRecord:
     n_samples : int
     nbytes : int
         Bytes the operator keeps beyond the training data.
-    candidates : tuple of (name, cost, nbytes, remark)
+    candidates : tuple of (name, cost, nbytes, objection)
         What "auto" weighed: estimated flops of a product (None if not estimated), bytes, and what speaks against it
         ("" if nothing does). Empty if the operator was asked for.
 
@@ -45,18 +55,18 @@ class OperatorRecord:
     reason: str
     n_samples: int
     nbytes: int
-    candidates: tuple[tuple[str, float | None, int, str], ...] = ()
+    candidates: tuple[Candidate, ...] = ()
 
     def explain(self) -> None:
         """Print why this operator was chosen, and what the others would cost, relative to it."""
         print(f"{self.name}: {self.reason}")
         if not self.candidates:
             return
-        unit = next((cost for name, cost, _, _ in self.candidates if name == self.name), None)
+        unit = next((one.cost for one in self.candidates if one.name == self.name), None)
         print(f"{'operator':10} {'cost of a product':>17} {'memory':>10}")
-        for name, cost, nbytes, remark in self.candidates:
+        for name, cost, nbytes, objection in self.candidates:
             relative = "-" if cost is None or not unit else f"{cost / unit:.3g}"
-            remark = "chosen" if name == self.name else remark
+            remark = "chosen" if name == self.name else objection
             line = f"{name:10} {relative:>17} {readable_bytes(nbytes):>10}  {remark}"
             print(line.rstrip())
 

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.labels import Taxonomy, as_taxonomy
-from gramian.operators.inputs.linear import linear_variance
 from gramian.plot._axes import axes_or_new, size_in_points
 from gramian.plot._tree import short_names, spans
 
@@ -237,7 +236,7 @@ def _box(row: float, column: float, height: float, width: float) -> list[tuple[f
 def _inner_products(estimator: Any, X: Any) -> np.ndarray:
     """⟨w_i, w_j⟩ as the penalty has them: with the intercepts, and in the space of the kernel."""
     kernel, intercept = estimator.kernel_, np.asarray(estimator.intercept_, dtype=np.float64)
-    variance = linear_variance(kernel)
+    variance = kernel.linear_variance
     if variance is not None:
         coef = np.asarray(estimator.coef_, dtype=np.float64)
         T = coef @ coef.T / variance

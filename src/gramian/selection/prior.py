@@ -21,7 +21,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, is_numpy, itemsize
 from gramian._core.memory import working_memory
-from gramian.kernels import Constant, Kernel, scales_itself, split_amplitude
+from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Diagonal, Identity, Scalar, Taxonomy, TreeStructure
 from gramian.operators import (
@@ -35,7 +35,7 @@ from gramian.operators import (
     choose_operator,
     cross_operator,
 )
-from gramian.operators.inputs.distances import SquaredDistances, is_isotropic
+from gramian.operators.inputs.distances import SquaredDistances
 
 SHARES = ("tied", "class", "level", "subtree")
 
@@ -142,7 +142,7 @@ class Prior:
             )
         distances = None
         several = (learning or copies > 1) and name != "low_rank"
-        if several and is_numpy(X) and all(map(is_isotropic, self.kernels)):
+        if several and is_numpy(X) and all(kernel.is_isotropic for kernel in self.kernels):
             budget = working_memory()
             if (copies + 1) * X.shape[0] ** 2 * itemsize(X) <= budget or name == "dense":
                 distances = SquaredDistances(X)
@@ -211,11 +211,11 @@ def assemble_prior(
         Node numbers of the classes.
     """
     groups, names = _groups(share, list(functions), taxonomy)
-    constant, base = split_amplitude(kernel)
+    constant, base = kernel.amplitude()
     if constant is not None:
         variance, bounds = float(constant.value), constant.value_bounds
     else:
-        variance, bounds = 1.0, "fixed" if scales_itself(base) else DEFAULT_BOUNDS
+        variance, bounds = 1.0, "fixed" if base.scales_itself() else DEFAULT_BOUNDS
     size = len(names)
     kernels = (base,) * (size if base.theta.size else 1)
     return Prior(kernels, np.full(size, variance), bounds, groups, names, taxonomy, order)

@@ -63,9 +63,6 @@ class CountingOperator(Operator):
     def diagonal(self, n_outputs: int = 1) -> Any:
         return self.operator.diagonal(n_outputs)
 
-    def cross(self, X_new: Any) -> Operator:
-        return self.operator.cross(X_new)
-
     def vjp(self, E: Any, F: Any) -> np.ndarray:
         return self.operator.vjp(E, F)
 
@@ -95,7 +92,6 @@ class _Case:
     operator: Operator
     oracle: Oracle
     n_outputs: int
-    n_trailing: int | None
     seed: int
 
     @property
@@ -105,8 +101,6 @@ class _Case:
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """What may follow the first axis."""
-        if self.n_trailing is not None:
-            return [(self.n_outputs, self.n_trailing)]
         return [(self.n_outputs,), (self.n_outputs, 1), (self.n_outputs, 2)]
 
     def random(self, n_rows: int, shape: tuple[int, ...], count: int = 1) -> list[np.ndarray]:
@@ -126,9 +120,6 @@ def check_operator(
     dense: Any,
     *,
     n_outputs: int | None = None,
-    n_trailing: int | None = None,
-    X_new: Any = None,
-    cross: Any = None,
     seed: int = 0,
 ) -> None:
     """Check that an operator keeps its contract.
@@ -143,10 +134,6 @@ def check_operator(
         ``vec(M A S)`` is ``kron(S, M) vec(A)``; or a function of arrays (m, C) and (m, C, q).
     n_outputs : int, default=None
         C; needed with a callable. By default what follows from the shape of ``dense``, or 3.
-    n_trailing : int, default=None
-        q, if the operator takes arrays (n, C, q) with this q only, as a mask for each column does.
-    X_new, cross : default=None
-        New examples, and what ``operator.cross(X_new)`` should be, in the forms of ``dense``.
     seed : int, default=0
 
     Raises
@@ -162,9 +149,10 @@ def check_operator(
     >>> from gramian.testing import check_operator
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
     >>> kernel = RBF(2.0)
-    >>> check_operator(Streamed(kernel, X), kernel(X), X_new=X[:4], cross=kernel(X[:4], X))
+    >>> check_operator(Streamed(kernel, X), kernel(X))
+    >>> check_operator(Streamed(kernel, X[:4], X), kernel(X[:4], X))  # for prediction
     """
-    case = _case(operator, dense, n_outputs, n_trailing, seed)
+    case = _case(operator, dense, n_outputs, seed)
     clauses = [
         _has_shape_and_dtype,
         _multiplies,
@@ -181,18 +169,14 @@ def check_operator(
     if operator.dtype == np.float64:
         clauses.append(_has_gradient)
     run_clauses(operator, clauses, case)
-    if X_new is not None:
-        run_clauses(operator, [_crosses], case, X_new, cross)
 
 
-def _case(
-    operator: Operator, dense: Any, n_outputs: int | None, n_trailing: int | None, seed: int
-) -> _Case:
+def _case(operator: Operator, dense: Any, n_outputs: int | None, seed: int) -> _Case:
     n, m = operator.shape
     if callable(dense):
         if n_outputs is None:
             raise TypeError("check_operator needs n_outputs when dense is a function.")
-        return _Case(operator, dense, n_outputs, n_trailing, seed)
+        return _Case(operator, dense, n_outputs, seed)
     matrix = np.asarray(dense, dtype=float)
     if matrix.shape == (n, m):
         n_outputs = n_outputs or 3
@@ -206,7 +190,7 @@ def _case(
             return np.stack([oracle(B[:, :, j]) for j in range(B.shape[2])], axis=2)
         return (matrix @ B.T.reshape(-1)).reshape(C, n).T
 
-    return _Case(operator, oracle, C, n_trailing, seed)
+    return _Case(operator, oracle, C, seed)
 
 
 def _has_shape_and_dtype(case: _Case) -> None:
@@ -259,7 +243,7 @@ def _is_symmetric(case: _Case) -> None:
 
 
 def _has_diagonal(case: _Case) -> None:
-    """diagonal(C) is the diagonal of the operator, shape (n, C), or (n, C, q) with a mask for each column."""
+    """diagonal(C) is the diagonal of the operator, shape (n, C)."""
     (first, *_), n = case.shapes, case.operator.shape[0]
     found = to_numpy(case.operator.diagonal(case.n_outputs))
     shape = (n, *first)
@@ -346,16 +330,6 @@ def _pickles(case: _Case) -> None:
     (B,) = case.columns(case.shapes[0])
     assert_close(copy @ B, case.operator @ B, case.precision)
     assert copy.shape == case.operator.shape, f"shape {copy.shape}."
-
-
-def _crosses(case: _Case, X_new: Any, cross: Any) -> None:
-    """cross(X_new) is the rectangular operator from training examples to new ones."""
-    operator = case.operator.cross(X_new)
-    shape = (X_new.shape[0], case.operator.shape[1])
-    assert tuple(operator.shape) == shape, f"shape {operator.shape}, not {shape}."
-    other = _case(operator, cross, case.n_outputs, case.n_trailing, case.seed)
-    for clause in (_has_shape_and_dtype, _multiplies):
-        clause(other)
 
 
 def _inner(E: np.ndarray, F: np.ndarray) -> float:

@@ -64,12 +64,8 @@ def test_is_the_gram_matrix(kernel, dtype, form):
     """With pairs that repeat, objects in no pair, new objects, and known ones in other tables."""
     X = pairs_for(kernel, dtype=dtype)
     Z = new_pairs_for(kernel, X)
-    check_operator(
-        PairGram(kernel, X, form=form),
-        pair_gram(kernel, X),
-        X_new=Z,
-        cross=pair_gram(kernel, Z, X),
-    )
+    check_operator(PairGram(kernel, X, form=form), pair_gram(kernel, X))
+    check_operator(PairGram(kernel, Z, X, form), pair_gram(kernel, Z, X))
 
 
 @every_kernel
@@ -106,22 +102,18 @@ def test_sparse_tables(kernel):
 
     Z = new_pairs_for(kernel, X)
     dense, thin = thinned(X, np.asarray), thinned(X, sp.csr_array)
-    check_operator(
-        PairGram(kernel, thin),
-        pair_gram(kernel, dense),
-        X_new=thinned(Z, sp.csr_array),
-        cross=pair_gram(kernel, thinned(Z, np.asarray), dense),
-    )
+    check_operator(PairGram(kernel, thin), pair_gram(kernel, dense))
+    new, thin_new = thinned(Z, np.asarray), thinned(Z, sp.csr_array)
+    check_operator(PairGram(kernel, thin_new, thin), pair_gram(kernel, new, dense))
 
 
 @every_kernel
 def test_selections_and_one_pair_and_none(kernel):
     X = pairs_for(kernel)
-    operator = PairGram(kernel, X)
-    assert_is(operator.cross(X), pair_gram(kernel, X))
-    assert_is(operator.cross(X[3:4]), pair_gram(kernel, X[3:4], X))
+    assert_is(PairGram(kernel, X, X), pair_gram(kernel, X))
+    assert_is(PairGram(kernel, X[3:4], X), pair_gram(kernel, X[3:4], X))
     assert_is(PairGram(kernel, X[3:4]), pair_gram(kernel, X[3:4]))
-    assert (operator.cross(X[:0]) @ np.ones((len(X), 2))).shape == (0, 2)
+    assert (PairGram(kernel, X[:0], X) @ np.ones((len(X), 2))).shape == (0, 2)
 
 
 @every_kernel
@@ -132,9 +124,8 @@ def test_tables_of_two_kinds_joined(kernel):
     table = np.random.default_rng(3).normal(size=(7, 2))
     two = Pairs(table[:5], table[3:], [0, 3, 4, 2], [0, 0, 1, 3])
     one = Pairs(table, None, [0, 3, 4, 2], [3, 3, 4, 6])
-    check_operator(
-        PairGram(kernel, two), pair_gram(kernel, one), X_new=one, cross=pair_gram(kernel, one)
-    )
+    check_operator(PairGram(kernel, two), pair_gram(kernel, one))
+    assert_is(PairGram(kernel, one, two), pair_gram(kernel, one))
 
 
 # --- precomputed ----------------------------------------------------------------------------
@@ -162,10 +153,10 @@ def test_precomputed_similarities_of_two_kinds(name, sides, rng):
     cells = [0, 1, 2, 2], [2, 0, 0, 1]
     expected = pair_gram(plain, Pairs(*new, *cells), F)
     if name != "cartesian":
-        assert_is(operator.cross(Pairs(*new_tables, *cells)), expected)
+        assert_is(PairGram(kernel, Pairs(*new_tables, *cells), X), expected)
     elsewhere = [0, 3, 8], [7, 3, 1]  # known objects, in pairs of their own
     expected = pair_gram(plain, Pairs(*features, *elsewhere), F)
-    assert_is(operator.cross(Pairs(*tables, *elsewhere)), expected)
+    assert_is(PairGram(kernel, Pairs(*tables, *elsewhere), X), expected)
 
 
 @pytest.mark.parametrize("make", [pk.Symmetric, pk.Antisymmetric, pk.Ranking, pk.MLPK])
@@ -178,7 +169,8 @@ def test_precomputed_similarities_of_one_kind(make, rng):
     assert_is(operator, pair_gram(make(base), F))
     cells = [0, 1, 2, 2], [2, 3, 0, 1]
     expected = pair_gram(make(base), Pairs(new, None, *cells), F)
-    assert_is(operator.cross(Pairs(base(new, features), None, *cells)), expected)
+    Z = Pairs(base(new, features), None, *cells)
+    assert_is(PairGram(make("precomputed"), Z, X), expected)
 
 
 def test_sparse_precomputed_similarities(rng):
@@ -202,13 +194,13 @@ def test_dual_primal_and_streamed_are_the_same(kernel, dtype):
     for form in ("dual", "primal"):
         operator = PairGram(kernel, X, form=form)
         assert operator.form == form
-        check_operator(operator, gram, X_new=Z, cross=cross)
+        check_operator(operator, gram)
         check_operator(PairGram(kernel, Z, X, form), cross)
     with sklearn.config_context(**TINY):
         operator = PairGram(kernel, X)
         assert operator.form == "streamed"
         assert "working_memory" in operator.reason
-        check_operator(operator, gram, X_new=Z, cross=cross)
+        check_operator(operator, gram)
         check_operator(PairGram(kernel, Z, X), cross)
 
 
@@ -222,7 +214,8 @@ def test_little_memory(kernel, dtype):
         operator = PairGram(kernel, X)
         single = len(kernel.terms) == 1 and not isinstance(kernel, pk.Ranking)
         assert operator.form == ("streamed" if single else "dual")
-        check_operator(operator, pair_gram(kernel, X), X_new=Z, cross=pair_gram(kernel, Z, X))
+        check_operator(operator, pair_gram(kernel, X))
+        check_operator(PairGram(kernel, Z, X), pair_gram(kernel, Z, X))
 
 
 @pytest.mark.parametrize("n_left, n_right", [(40, 7), (7, 40)])
@@ -238,7 +231,8 @@ def test_either_side_is_streamed(n_left, n_right, observed, rng):
         with sklearn.config_context(working_memory=megabytes):
             operator = PairGram(kernel, X)
             assert operator.form == "streamed"
-            check_operator(operator, kernel(X), X_new=Z, cross=kernel(Z, X))
+            check_operator(operator, kernel(X))
+            check_operator(PairGram(kernel, Z, X), kernel(Z, X))
 
 
 @every_kernel
@@ -394,8 +388,8 @@ def test_cartesian_with_twins():
     X = Pairs(*tables, [0, 1, 2], [0, 0, 1], left_ids=["a", "b", "c"])
     expected = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 13.0]])
     assert_is(PairGram(kernel, X), expected)
-    assert_is(PairGram(kernel, X).cross(X), expected)
-    assert_is(PairGram(kernel, X).cross(X[1:]), expected[1:])
+    assert_is(PairGram(kernel, X, X), expected)
+    assert_is(PairGram(kernel, X[1:], X), expected[1:])
 
 
 def test_white_noise_is_of_an_object(rng):

@@ -21,12 +21,13 @@ from tree_oracles import (
 
 from gramian.operators.tree_code import gaussian_grid
 from gramian.operators.tree_code.gaussian_grid import ORDERS, find_gaussian_grid
+from gramian.operators.tree_code.task import Task
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def grid_of(X, Z, length_scale, error, most_seconds=np.inf):
-    return find_gaussian_grid(X, Z, np.asarray(length_scale), error, 1, most_seconds)
+def grid_of(X, Z, length_scale, error, most_work=np.inf):
+    return find_gaussian_grid(Task(X, Z, np.asarray(length_scale), "rbf", error), most_work)
 
 
 def matrix_of(grid):
@@ -106,7 +107,7 @@ def test_rows_of_the_symmetric_matrix(place, n, d, log_scale, ard, error, seed):
     rng = np.random.default_rng(seed)
     X = make_points(place, n, d, rng)
     length_scale = 10.0**log_scale * (rng.uniform(0.3, 3.0, d) if ard else 1.0)
-    grid = grid_of(X, None, length_scale, error, most_seconds=5e-3)
+    grid = grid_of(X, None, length_scale, error, most_work=2.5e8)
     assume(grid is not None)
     K, found = exact_matrix("rbf", X, X, length_scale), matrix_of(grid)
     slack = rounding(K, spread=spread_of(grid))
@@ -124,7 +125,7 @@ def test_rows_of_rectangular_matrices(place, n, m, d, log_scale, away, error, se
     rng = np.random.default_rng(seed)
     Z, X = make_points(place, m, d, rng), make_points("random", n, d, rng)
     X[: n // 2] += away
-    grid = grid_of(X, Z, 10.0**log_scale, error, most_seconds=5e-3)
+    grid = grid_of(X, Z, 10.0**log_scale, error, most_work=2.5e8)
     assume(grid is not None)
     K = exact_matrix("rbf", X, Z, 10.0**log_scale)
     assert grid.error_bound <= error

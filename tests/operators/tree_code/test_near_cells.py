@@ -19,17 +19,19 @@ from tree_oracles import (
 from gramian.operators.compiled.radial import PROFILES as PARAMETERS
 from gramian.operators.tree_code import near_cells
 from gramian.operators.tree_code.near_cells import find_near_cells
+from gramian.operators.tree_code.task import Task
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def near(X, Z, length_scale, profile, error, dtype=np.float64, most_pairs=np.inf):
-    return find_near_cells(X, Z, np.asarray(length_scale), profile, error, dtype, most_pairs)
+    task = Task(X, Z, np.asarray(length_scale), profile, error, dtype)
+    return find_near_cells(task, most_pairs)
 
 
 def matrix_of(cells, dtype=np.float64):
     """The matrix that is multiplied with, by its columns."""
-    return cells.product(np.eye(cells.Z.shape[1], dtype=dtype)).astype(np.float64)
+    return cells.product(np.eye(cells.lists.Z.shape[1], dtype=dtype)).astype(np.float64)
 
 
 @repeatable
@@ -79,14 +81,12 @@ def test_something_is_left_out(profile, error, rng):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_ring_that_a_few_leaves_do_not_show(profile, monkeypatch, rng):
     """The leaf that is looked at first is far from everything; one other has 600 points around it."""
-    monkeypatch.setattr(near_cells, "SAMPLE", 1)
+    monkeypatch.setattr(near_cells, "SAMPLE_LEAVES", 1)
     ring = rng.normal(size=(600, 2))
     ring /= np.linalg.norm(ring, axis=1, keepdims=True)
     far = -1e3 * np.arange(1, 101)[:, None] * np.ones((1, 2))
     X = np.concatenate([0.001 * rng.normal(size=(30, 2)), 5.0 * ring, far])
-    reach = near_cells._reach(
-        tuple(PARAMETERS[profile]), 1e-6
-    )  # where one point is worth the error
+    reach = near_cells._reach(PARAMETERS[profile], 1e-6)  # where one point is worth the error
     cells = near(X, None, 4.9 / reach, profile, 1e-6)
     K = exact_matrix(profile, X, X, 4.9 / reach)
     assert row_error(matrix_of(cells), K) <= cells.error_bound + rounding(K)

@@ -26,7 +26,6 @@ from gramian.estimators.margin.representer import RepresenterModel, check_size, 
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
 from gramian.operators import GramRows
-from gramian.operators.inputs.linear import linear_variance
 from gramian.selection import fold_masks
 from gramian.solvers import MarginProblem, Solution
 
@@ -242,7 +241,7 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         return caps
 
     def _solver_name(self, kernel: Kernel, X: Array, *, correlated: bool) -> str:
-        linear = linear_variance(kernel) is not None
+        linear = kernel.linear_variance is not None
         if self.solver == "coordinate" and not linear:
             raise ValueError(
                 f"solver='coordinate' needs the kernel Linear(), possibly times constants, got {kernel!r}; use "

@@ -20,7 +20,6 @@ from gramian._core.arrays import Array, row_blocks
 from gramian.estimators.inputs import KernelInputs
 from gramian.kernels import Kernel
 from gramian.operators import GramRows, cross_operator
-from gramian.operators.inputs.linear import linear_variance
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.solvers import Progress, Solution
 
@@ -152,7 +151,7 @@ class RepresenterModel(KernelInputs):
 
         intercept = self.intercept_variance * mixed(A.sum(axis=0))
         fitted = {"intercept_": intercept.astype(X.dtype)}
-        variance = linear_variance(kernel)
+        variance = kernel.linear_variance
         if variance is not None:
             coef = variance * mixed(_transposed_product(X, A)).T
             return fitted | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
@@ -166,7 +165,7 @@ class RepresenterModel(KernelInputs):
     def _latent(self, X: Any, method: str) -> np.ndarray:
         """Scores of new examples, one column for each function."""
         check_is_fitted(self)
-        if linear_variance(self.kernel_) is not None:
+        if self.kernel_.linear_variance is not None:
             return self._checked_new(X) @ self.coef_.T + self.intercept_
         if self.kernel_.is_precomputed:
             X = self._checked_new(X)[:, self.support_]
@@ -181,7 +180,7 @@ class RepresenterModel(KernelInputs):
 
 def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
     """Features whose inner products are a linear kernel plus the variance of the intercept."""
-    variance = linear_variance(kernel)
+    variance = kernel.linear_variance
     assert variance is not None
     if variance != 1:
         X = X * X.dtype.type(np.sqrt(variance))

@@ -27,7 +27,7 @@ from gramian._core.validation import check_number, check_similarity, naming_text
 from gramian.estimators.early_stopping import Validation
 from gramian.estimators.inputs import all_or_nothing
 from gramian.estimators.machine import KernelMachine
-from gramian.kernels import Kernel, split_amplitude
+from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
 from gramian.operators.pairs.gram import FORMS
 from gramian.pairs import Pairs, split_columns
@@ -57,7 +57,7 @@ class PairwiseMachine(KernelMachine):
 
     def _pairwise_kernel(self) -> PairwiseKernel:
         """The kernel without a constant factor."""
-        kernel = split_amplitude(self._kernel_asked_for())[1]
+        kernel = self._kernel_asked_for().amplitude()[1]
         assert isinstance(kernel, PairwiseKernel)
         return kernel
 

@@ -40,7 +40,6 @@ from gramian.labels.margins.tree_margins import (
 )
 from gramian.metrics import tree_zero_one_loss
 from gramian.operators import GramRows
-from gramian.operators.inputs.linear import linear_variance
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
@@ -283,7 +282,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         folds = fold_masks(self.cv, X, codes, classifier=True) if self.probability else None
         inputs = (
             features(kernel, X, self.intercept_variance)
-            if linear_variance(kernel) is not None and not _gram_is_better(X)
+            if kernel.linear_variance is not None and not _gram_is_better(X)
             else GramRows(kernel, X, self.intercept_variance)
         )
         check_size(inputs)
@@ -327,7 +326,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         Sparse examples are multiplied with those normals only that they meet. With 75 words each and eight children at
         each node that is 9 to 18 times as fast for three levels, and costs as much as all scores for three children.
         """
-        if linear_variance(self.kernel_) is None or not sp.issparse(X):
+        if self.kernel_.linear_variance is None or not sp.issparse(X):
             U = self._latent(X, "predict")
             return U.shape[0], lambda rows, some: U[rows, some]
         checked = self._checked_new(X)

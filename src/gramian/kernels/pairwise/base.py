@@ -36,7 +36,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array
-from gramian.kernels import Kernel, as_kernel, scales_itself
+from gramian.kernels import Kernel, as_kernel
 from gramian.pairs import Pairs, match_objects
 
 __all__ = ["PairwiseKernel", "Places", "Term", "checked_base", "same_objects", "selection"]
@@ -118,7 +118,7 @@ class PairwiseKernel(Kernel):
     def scales_itself(self) -> bool:
         """Whether some log-parameters multiply the whole kernel by any constant."""
         products_only = all(term.factors == ("kernel", "kernel") for term in self.terms)
-        return (any if products_only else all)(map(scales_itself, self.bases()))
+        return (any if products_only else all)(kernel.scales_itself() for kernel in self.bases())
 
     # --- values -----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian.kernels import Kernel, as_kernel, split_amplitude
+from gramian.kernels import Kernel, as_kernel
 from gramian.kernels.pairwise import named
 from gramian.kernels.pairwise.base import PairwiseKernel, checked_base
 
@@ -35,7 +35,7 @@ def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Ke
     Kronecker(Linear(), Linear())
     """
     given = [name for name, kernel in (("left", left), ("right", right)) if kernel is not None]
-    if isinstance(pairwise, Kernel) and isinstance(split_amplitude(pairwise)[1], PairwiseKernel):
+    if isinstance(pairwise, Kernel) and isinstance(pairwise.amplitude()[1], PairwiseKernel):
         if given:
             raise ValueError(
                 f"{given[0]}_kernel must be None when pairwise_kernel is an object, which has its kernels: "

@@ -43,6 +43,8 @@ from gramian.operators.compiled.radial_loops import (
     CHUNK,
     GROUP,
     PANEL,
+    Points,
+    Profile,
     add_up,
     fused_block,
     tile_block,
@@ -70,22 +72,12 @@ _FUSED_MIRROR, _TILE_MIRROR = 16, 256
 _NORM_LIMIT = {np.float32: 8.0, np.float64: 1e3}
 
 
-class _Profile(NamedTuple):
-    """φ in base 2: ``2^(−t)`` with ``t = gain r²``, or ``(1 + t (linear + t square)) 2^(−t)`` with
-    ``t = √(gain r²)`` if `rooted`."""
-
-    gain: float
-    rooted: bool
-    linear: float
-    square: float
-
-
 _LOG2_E, _LN_2 = math.log2(math.e), math.log(2.0)
 PROFILES = {
-    "rbf": _Profile(0.5 * _LOG2_E, False, 0.0, 0.0),
-    "matern12": _Profile(_LOG2_E**2, True, 0.0, 0.0),
-    "matern32": _Profile(3.0 * _LOG2_E**2, True, _LN_2, 0.0),
-    "matern52": _Profile(5.0 * _LOG2_E**2, True, _LN_2, _LN_2**2 / 3.0),
+    "rbf": Profile(0.5 * _LOG2_E, False, 0.0, 0.0),
+    "matern12": Profile(_LOG2_E**2, True, 0.0, 0.0),
+    "matern32": Profile(3.0 * _LOG2_E**2, True, _LN_2, 0.0),
+    "matern52": Profile(5.0 * _LOG2_E**2, True, _LN_2, _LN_2**2 / 3.0),
 }
 
 
@@ -94,7 +86,7 @@ class Units(NamedTuple):
 
     centre: np.ndarray | None
     factor: np.ndarray | float
-    profile: tuple
+    profile: Profile
 
 
 def radial_product(
@@ -146,10 +138,7 @@ def radial_product(
     route = _choose_route(d, k, profile)
     units = choose_units(Z, np.asarray(length_scale, np.float64), PROFILES[profile], route, dtype)
     B = np.ascontiguousarray(B, dtype)
-    if route == "fused":
-        _fused_product(X, Z, B, units, out)
-    else:
-        _tiled_product(X, Z, B, units, out, by_gemm=route == "gemm")
+    _ROUTES[route](X, Z, B, units).multiply_into(out)
     return out
 
 
@@ -200,7 +189,7 @@ def choose_units(Z, length_scale, profile, route, dtype) -> Units:
         factor = 1.0 / length_scale
         gain = profile.gain
     gain = min(gain, float(np.finfo(dtype).max))
-    compiled = (dtype(gain), profile.rooted, dtype(profile.linear), dtype(profile.square))
+    compiled = Profile(dtype(gain), profile.rooted, dtype(profile.linear), dtype(profile.square))
     return Units(centre, factor, compiled)
 
 
@@ -257,107 +246,153 @@ def _ranges(
         yield first, min(first + width, panel.stop), mirrored
 
 
-def _walk(X, B, units, size, width, mirrored, scratch, prepared, multiply, out) -> None:
-    """Visit the blocks of the matrix, or those of its upper half if `mirrored`, by panels of columns.
+class _Route:
+    """Visits the blocks of the matrix, or those of its upper half if `mirrored`, by panels of columns.
 
-    ``multiply(x, columns, first, last, totals_I, B_I, totals_J)`` adds the product of a block to the totals of its rows
-    and, unless `totals_J` is None, that of its transpose to the totals of its columns; ``columns = prepared(panel)``.
-    `scratch` is the number of bytes that `multiply` keeps or makes.
+    A subclass says how large blocks are, how it prepares the columns of a panel, and how it multiplies a block.
     """
-    (n, d), k, dtype = X.shape, B.shape[1], B.dtype.type
-    row = _even(d) * B.itemsize
-    left = _BUDGET - scratch - size * (row + k * B.itemsize + 8 * k)
-    out[...] = 0
-    totals = out
-    if mirrored:
-        # in float64 if that leaves room for a panel of one block
-        exact = out.size * 8 <= min(_EXACT_BYTES, left - size * (row + k * B.itemsize))
-        wanted = np.dtype(np.float64 if exact else dtype)
-        if out.dtype != wanted or not out.flags.c_contiguous:
-            totals = np.zeros(out.shape, wanted)
-            left -= totals.nbytes
-    for panel in _panels(B.shape[0], d, k, dtype, size, left):
-        columns = prepared(panel)
-        for I in _cut(panel.stop if mirrored else n, size):
-            x = prepare(X, I, units, dtype)
-            count = I.stop - I.start
-            # rows that were added to fill a group have no place in the totals
-            apart = not mirrored or len(x) > count
-            totals_I = np.zeros((len(x), k)) if apart else totals[I]
-            B_I = np.zeros((len(x) if mirrored else 0, k), dtype)
-            if mirrored:
-                B_I[:count] = B[I]
-            for first, last, twice in _ranges(I, panel, width, mirrored):
-                totals_J = totals[first:last] if twice else None
-                multiply(x, columns, first, last, totals_I, B_I, totals_J)
-            if apart:
-                totals[I] += totals_I[:count]
-            del x, B_I, totals_I  # before the next ones are made
-        del columns
-    if totals is not out:
-        out[...] = totals
+
+    most_mirrored: int  # columns of B up to which half of a symmetric matrix is evaluated
+    size: int  # rows of a block
+    width: int  # its columns
+    scratch: int  # bytes that `multiply` keeps or makes
+
+    def __init__(self, X, Z, B, units):
+        self.X, self.Z, self.B, self.units = X, Z, B, units
+        self.k, self.dtype = B.shape[1], B.dtype.type
+        self.mirrored = Z is X and self.k <= self.most_mirrored
+
+    def prepared(self, panel):
+        """The columns of a panel, as `multiply` wants them."""
+        raise NotImplementedError
+
+    def multiply(self, rows, columns, first, last, totals, column_totals):
+        """Add the product of a block to the totals of its rows, and that of its transpose to those of its columns.
+
+        The second is left out if `column_totals` is None.
+        """
+        raise NotImplementedError
+
+    def multiply_into(self, out) -> None:
+        """Write the product into `out`."""
+        B, (n, d), k, size = self.B, self.X.shape, self.k, self.size
+        row = _even(d) * B.itemsize
+        left = _BUDGET - self.scratch - size * (row + k * B.itemsize + 8 * k)
+        out[...] = 0
+        totals = out
+        if self.mirrored:
+            # in float64 if that leaves room for a panel of one block
+            exact = out.size * 8 <= min(_EXACT_BYTES, left - size * (row + k * B.itemsize))
+            wanted = np.dtype(np.float64 if exact else self.dtype)
+            if out.dtype != wanted or not out.flags.c_contiguous:
+                totals = np.zeros(out.shape, wanted)
+                left -= totals.nbytes
+        for panel in _panels(B.shape[0], d, k, self.dtype, size, left):
+            columns = self.prepared(panel)
+            for I in _cut(panel.stop if self.mirrored else n, size):
+                rows = self._rows(I)
+                # rows that were added to fill a group have no place in the totals
+                apart = not self.mirrored or len(rows.points) > I.stop - I.start
+                totals_I = np.zeros((len(rows.points), k)) if apart else totals[I]
+                for first, last, twice in _ranges(I, panel, self.width, self.mirrored):
+                    totals_J = totals[first:last] if twice else None
+                    self.multiply(rows, columns, first, last, totals_I, totals_J)
+                if apart:
+                    totals[I] += totals_I[: I.stop - I.start]
+                del rows, totals_I  # before the next ones are made
+            del columns
+        if totals is not out:
+            out[...] = totals
+
+    def _rows(self, I: slice) -> Points:
+        """Rows of the matrix; right-hand sides only if they are columns as well."""
+        points = prepare(self.X, I, self.units, self.dtype)
+        B = np.zeros((len(points) if self.mirrored else 0, self.k), self.dtype)
+        if self.mirrored:
+            B[: I.stop - I.start] = self.B[I]
+        return Points(points, B, points[:0, 0])
 
 
-def _fused_product(X, Z, B, units, out) -> None:
+class _Fused(_Route):
     """Route "fused": distances, φ and inner products in one compiled call per block."""
-    k, dtype = B.shape[1], B.dtype.type
-    mirrored = Z is X and k <= _FUSED_MIRROR
-    sums = np.empty(_SUMS_BYTES // B.itemsize if mirrored else 0, dtype)
-    size = _size(X.shape[1], dtype, _FUSED_BLOCK)
-    width = min(_FUSED_WIDTH, sums.size // (size // CHUNK * k) or _FUSED_WIDTH)
 
-    def prepared(panel):
-        z = np.empty((_even(Z.shape[1]), panel.stop - panel.start), dtype)
-        for J in _cut(z.shape[1], size):
+    most_mirrored = _FUSED_MIRROR
+
+    def __init__(self, X, Z, B, units):
+        super().__init__(X, Z, B, units)
+        self.sums = np.empty(_SUMS_BYTES // B.itemsize if self.mirrored else 0, self.dtype)
+        self.size = _size(X.shape[1], self.dtype, _FUSED_BLOCK)
+        fitting = self.sums.size // (self.size // CHUNK * self.k)
+        self.width = min(_FUSED_WIDTH, fitting or _FUSED_WIDTH)
+        self.scratch = self.sums.nbytes
+
+    def prepared(self, panel):
+        z = np.empty((_even(self.Z.shape[1]), panel.stop - panel.start), self.dtype)
+        for J in _cut(z.shape[1], self.size):
             rows = slice(panel.start + J.start, panel.start + J.stop)
-            z[:, J] = prepare(Z, rows, units, dtype)[: J.stop - J.start].T
-        return panel.start, z, np.ascontiguousarray(B[panel].T)
+            z[:, J] = prepare(self.Z, rows, self.units, self.dtype)[: J.stop - J.start].T
+        return panel.start, Points(z, np.ascontiguousarray(self.B[panel].T), z[0, :0])
 
-    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
-        start, z, y = columns
-        shape = (0, k, 0) if totals_J is None else (-(-len(x) // CHUNK), k, last - first)
-        partial = sums[: math.prod(shape)].reshape(shape)
+    def multiply(self, rows, columns, first, last, totals, column_totals):
+        start, columns = columns
+        tasks = -(-len(rows.points) // CHUNK)
+        shape = (0, self.k, 0) if column_totals is None else (tasks, self.k, last - first)
+        partial = self.sums[: math.prod(shape)].reshape(shape)
         with exclusive():
-            fused_block(x, z, y, first - start, last - start, units.profile, totals_I, B_I, partial)
-            if totals_J is not None:
-                add_up(partial, totals_J)
+            first, last = first - start, last - start
+            fused_block(rows, columns, first, last, self.units.profile, totals, partial)
+            if column_totals is not None:
+                add_up(partial, column_totals)
 
-    _walk(X, B, units, size, width, mirrored, sums.nbytes, prepared, multiply, out)
 
+class _Tiled(_Route):
+    """Route "tile": write the block out, multiply it by BLAS."""
 
-def _tiled_product(X, Z, B, units, out, by_gemm) -> None:
-    """Routes "tile" and "gemm": write the block out, multiply it by BLAS."""
-    k, dtype = B.shape[1], B.dtype.type
-    mirrored = Z is X and k <= _TILE_MIRROR
-    summed = _SUMMED_BYTES // (_even(Z.shape[1]) * B.itemsize + (24 if mirrored else 8) * k)
-    width = _size(Z.shape[1], dtype, min(_TILE_WIDTH, summed))
-    buffer = np.empty(2 * width**2, dtype)
-    sums = np.empty(-(-2 * width // PANEL) * width * k if mirrored else 0, dtype)
-    limit = _NORM_LIMIT[dtype] if by_gemm else -1.0
+    most_mirrored = _TILE_MIRROR
+    norm_limit: dict = {np.float32: -1.0, np.float64: -1.0}  # never expand the square
 
-    def prepared(panel):
+    def __init__(self, X, Z, B, units):
+        super().__init__(X, Z, B, units)
+        k, each = self.k, 24 if self.mirrored else 8
+        summed = _SUMMED_BYTES // (_even(Z.shape[1]) * B.itemsize + each * k)
+        width = _size(Z.shape[1], self.dtype, min(_TILE_WIDTH, summed))
+        self.buffer = np.empty(2 * width**2, self.dtype)
+        tasks = -(-2 * width // PANEL)
+        self.sums = np.empty(tasks * width * k if self.mirrored else 0, self.dtype)
+        # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
+        self.size, self.width = 2 * width, width
+        # products of a tile before they are added to totals, at worst for all its rows at once; sums over its tasks
+        products = 2 * width * k * B.itemsize + (8 * width * k if self.mirrored else 0)
+        self.scratch = self.buffer.nbytes + self.sums.nbytes + products
+
+    def prepared(self, panel):
         columns = {}
-        for first in range(panel.start, panel.stop, width):
-            rows = slice(first, min(first + width, panel.stop))
-            z = np.ascontiguousarray(prepare(Z, rows, units, dtype)[: rows.stop - first].T)
-            columns[first] = (z, np.einsum("ij,ij->j", z, z))
+        for first in range(panel.start, panel.stop, self.width):
+            rows = slice(first, min(first + self.width, panel.stop))
+            points = prepare(self.Z, rows, self.units, self.dtype)[: rows.stop - first]
+            z = np.ascontiguousarray(points.T)
+            columns[first] = Points(z, self.B[rows], np.einsum("ij,ij->j", z, z))
         return columns
 
-    def multiply(x, columns, first, last, totals_I, B_I, totals_J):
-        z, zz = columns[first]
-        xx = np.einsum("ij,ij->i", x, x)
-        shape = (0, 0, k) if totals_J is None else (-(-len(x) // PANEL), last - first, k)
-        partial = sums[: math.prod(shape)].reshape(shape)
-        tile = buffer[: len(x) * (last - first)].reshape(len(x), last - first)
-        expand = bool(xx.max() + zz.max() <= limit)
-        y = B[first:last]
+    def multiply(self, rows, columns, first, last, totals, column_totals):
+        columns, width = columns[first], last - first
+        x = rows.points
+        rows = rows._replace(norms=np.einsum("ij,ij->i", x, x))
+        shape = (0, 0, self.k) if column_totals is None else (-(-len(x) // PANEL), width, self.k)
+        partial = self.sums[: math.prod(shape)].reshape(shape)
+        tile = self.buffer[: len(x) * width].reshape(len(x), width)
+        limit = self.norm_limit[self.dtype]
+        expand = bool(rows.norms.max() + columns.norms.max() <= limit)
         with exclusive(), single_threaded_blas():
-            tile_block(x, xx, z, zz, expand, y, units.profile, tile, totals_I, B_I, partial)
-        if totals_J is not None:
-            totals_J += partial.sum(axis=0, dtype=np.float64)
+            tile_block(rows, columns, expand, self.units.profile, tile, totals, partial)
+        if column_totals is not None:
+            column_totals += partial.sum(axis=0, dtype=np.float64)
 
-    # products of a tile before they are added to totals, at worst for all its rows at once; sums over its tasks
-    products = 2 * width * k * B.itemsize + (8 * width * k if mirrored else 0)
-    scratch = buffer.nbytes + sums.nbytes + products
-    # A multiple of the width, so that columns from the diagonal on are whole blocks, too.
-    _walk(X, B, units, 2 * width, width, mirrored, scratch, prepared, multiply, out)
+
+class _Gemm(_Tiled):
+    """Route "gemm": the same with distances by BLAS, where that does not cost digits."""
+
+    norm_limit = _NORM_LIMIT
+
+
+_ROUTES = {"fused": _Fused, "tile": _Tiled, "gemm": _Gemm}

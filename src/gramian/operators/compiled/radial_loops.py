@@ -20,6 +20,8 @@ Compiled lazily, because an eager signature would refuse read-only arrays. Paral
 under `gramian._core.threads.exclusive`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, prange, types
@@ -31,6 +33,8 @@ __all__ = [
     "GROUP",
     "PANEL",
     "STRIP",
+    "Points",
+    "Profile",
     "add_row_sums",
     "add_up",
     "apply_profile",
@@ -72,6 +76,24 @@ _DOUBLE = (
     9.711490782512494e-08,
     4.985337029895823e-09,
 )
+
+
+class Profile(NamedTuple):
+    """φ in base 2: ``2^(−t)`` with ``t = gain r²``, or ``(1 + t (linear + t square)) 2^(−t)`` with
+    ``t = √(gain r²)`` if `rooted`."""
+
+    gain: float
+    rooted: bool
+    linear: float
+    square: float
+
+
+class Points(NamedTuple):
+    """Rows or columns of a block: read only, as Numba loses what parallel loops write to arrays in tuples."""
+
+    points: np.ndarray  # (rows, d) or (d, columns), d is even
+    B: np.ndarray  # right-hand sides (rows, k); of columns (k, columns) in `fused_block`, (columns, k) in `tile_block`
+    norms: np.ndarray  # their squared norms, which only `tile_block` needs
 
 
 @intrinsic
@@ -139,8 +161,9 @@ def _exp2_double(v):
 
 
 @njit(cache=True, fastmath=FLAGS)
-def apply_profile(s, gain, rooted, linear, square):
+def apply_profile(s, profile):
     """Squared distances become kernel values, in place."""
+    gain, rooted, linear, square = profile
     if not rooted:
         for j in range(s.size):
             s[j] = exp2(-gain * s[j])
@@ -219,14 +242,15 @@ def _add_column_sums(S, width, B, j0, sums):
 
 
 @njit(cache=True, parallel=True, fastmath=FLAGS)
-def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
-    """Add the products of the rows X with the columns from first to last to the `totals` of the rows.
+def fused_block(rows, columns, first, last, profile, totals, sums):
+    """Add the products of the rows with the columns from first to last to the `totals` of the rows.
 
     With a non-empty `sums` of shape (tasks, k, columns) the block is used a second time, transposed:
     each task adds its rows' share to the columns in its own slice, so that no two tasks write to one place
     and the result does not depend on their number or order.
     """
-    gain, rooted, linear, square = profile
+    X, B_rows, _ = rows
+    Z, B, _ = columns
     for task in prange((X.shape[0] + CHUNK - 1) // CHUNK):
         S = np.empty((GROUP, STRIP), X.dtype)
         mirrored = sums.shape[0] > 0
@@ -238,7 +262,7 @@ def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
                 distances(X, i, Z, j0, S[0, :width], S[1, :width])
                 distances(X, i + 2, Z, j0, S[2, :width], S[3, :width])
                 for r in range(GROUP):
-                    apply_profile(S[r, :width], gain, rooted, linear, square)
+                    apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, B, j0, totals[i : i + GROUP])
                 if mirrored:
                     _add_column_sums(S, width, B_rows[i : i + GROUP], j0 - first, sums[task])
@@ -247,35 +271,37 @@ def fused_block(X, Z, B, first, last, profile, totals, B_rows, sums):
 @njit(cache=True, fastmath=FLAGS)
 def _tile_by_differences(X, Z, profile, tile):
     """Kernel values of all rows of X (an even number) and all columns of Z."""
-    gain, rooted, linear, square = profile
     for j0 in range(0, Z.shape[1], STRIP):
         stop = min(Z.shape[1], j0 + STRIP)
         for i in range(0, X.shape[0], 2):
             distances(X, i, Z, j0, tile[i, j0:stop], tile[i + 1, j0:stop])
-            apply_profile(tile[i, j0:stop], gain, rooted, linear, square)
-            apply_profile(tile[i + 1, j0:stop], gain, rooted, linear, square)
+            apply_profile(tile[i, j0:stop], profile)
+            apply_profile(tile[i + 1, j0:stop], profile)
 
 
 @njit(cache=True, fastmath=FLAGS)
 def _tile_by_expansion(X, xx, Z, zz, profile, tile):
     """The same by ‖x‖² + ‖z‖² − 2⟨x, z⟩."""
-    gain, rooted, linear, square = profile
     np.dot(X, Z, tile)
     for i in range(tile.shape[0]):
         row, norm = tile[i], xx[i]
         for j in range(row.size):
             s = (norm + zz[j]) - (row[j] + row[j])
             row[j] = s if s > 0 else row.dtype.type(0)
-        apply_profile(row, gain, rooted, linear, square)
+        apply_profile(row, profile)
 
 
 @njit(cache=True, parallel=True, fastmath=FLAGS)
-def tile_block(X, xx, Z, zz, expand, B, profile, tile, totals, B_rows, sums):
+def tile_block(rows, columns, expand, profile, tile, totals, sums):
     """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
+
+    With ``expand`` distances come from the squared norms of rows and columns and their inner products.
 
     Each task calls BLAS for its own rows, so BLAS is to be limited to one thread. Letting its threads alternate
     with Numba's on the same cores is up to thirty times slower: both spin while they wait.
     """
+    X, B_rows, xx = rows
+    Z, B, zz = columns
     # Numba looks BLAS up in the first call, under the GIL, which a task would never get.
     np.dot(np.zeros((1, 1), X.dtype), np.zeros((1, 1), X.dtype))
     for task in prange((X.shape[0] + PANEL - 1) // PANEL):

@@ -13,14 +13,14 @@ import numpy as np
 
 from gramian._core.arrays import Array, is_numpy, itemsize, namespace, row_blocks
 from gramian.kernels import Kernel
-from gramian.operators.base import READING, InputOperator
+from gramian.operators import costs
+from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.skinny import is_skinny, skinny_product
-from gramian.operators.inputs.distances import SquaredDistances, is_isotropic
-from gramian.operators.inputs.streamed import Streamed
-from gramian.operators.inputs.tiles import TILE_BYTES, stored, tiled_vjp
+from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.tiles import TILE_BYTES, stored
 
 
-class Dense(InputOperator):
+class Dense(KernelOperator):
     """The symmetric matrix ``k(X, X)``, stored.
 
     Parameters
@@ -42,11 +42,9 @@ class Dense(InputOperator):
     """
 
     def __init__(self, kernel: Kernel, X: Array, distances: SquaredDistances | None = None):
-        self.kernel = kernel
-        self.X = X
-        self.distances = distances if is_isotropic(kernel) else None
+        super().__init__(kernel, X)
+        self.distances = distances if kernel.is_isotropic else None
         self.matrix = self._computed()
-        self.shape = (int(X.shape[0]), int(X.shape[0]))
         self.dtype = self.matrix.dtype
 
     def _computed(self) -> Array:
@@ -57,15 +55,14 @@ class Dense(InputOperator):
         return stored(self.kernel, self.X)
 
     def _matmul(self, B: Array) -> Array:
-        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
-            return skinny_product(self.matrix, B)
-        return self.matrix @ B
+        return skinny_product(self.matrix, B) if self._is_skinny(B) else self.matrix @ B
 
     def _accurate(self, B: Array) -> Array:
         # without a copy in double precision, and without waking BLAS between compiled products
-        if is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B):
-            return skinny_product(self.matrix, B)
-        return super()._accurate(B)
+        return skinny_product(self.matrix, B) if self._is_skinny(B) else super()._accurate(B)
+
+    def _is_skinny(self, B: Array) -> bool:
+        return is_numpy(self.matrix) and is_numpy(B) and is_skinny(self.matrix, B)
 
     def _tiles(self) -> Iterator[Array]:
         for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
@@ -77,28 +74,19 @@ class Dense(InputOperator):
     def _diagonal(self) -> Array:
         return namespace(self.matrix).linalg.diagonal(self.matrix)
 
-    column_work = float(READING)
+    column_work = costs.READ_FLOPS
 
     def columns(self, indices: np.ndarray) -> Array | None:
         # rows of a symmetric matrix are contiguous
         return self.matrix[indices, :].T if is_numpy(self.matrix) else None
 
-    def cross(self, X_new: Array) -> InputOperator:
-        return Streamed(self.kernel, X_new, self.X)
-
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         if self.distances is not None:
             return self.distances.vjp(self.kernel, self.matrix, E, F)
-        return tiled_vjp(self.kernel, self.X, None, E, F)
+        return super().vjp(E, F)
 
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> Dense:
-        if not self.theta.size:
-            return self
-        return Dense(self.kernel.clone_with_theta(theta), self.X, self.distances)
+    def _with_kernel(self, kernel: Kernel) -> Dense:
+        return Dense(kernel, self.X, self.distances)
 
     @property
     def nbytes(self) -> int:

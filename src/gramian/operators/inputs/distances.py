@@ -27,19 +27,12 @@ from numba import njit, prange
 
 from gramian._core.arrays import Array, row_blocks
 from gramian._core.threads import exclusive
-from gramian.kernels import RBF, Kernel, Matern, RationalQuadratic
-from gramian.kernels.stationary import scaled, squared_distances, without_noise
+from gramian.kernels import Kernel
+from gramian.kernels.stationary import scaled, squared_distances
 from gramian.operators.compiled.radial_loops import exp2
 from gramian.operators.inputs.tiles import TILE_BYTES
 
 _FLAGS = {"contract", "reassoc", "nsz"}
-
-
-def is_isotropic(kernel: Kernel) -> bool:
-    """Whether the kernel is a profile of the distance over one length scale."""
-    return (
-        isinstance(kernel, (RBF, Matern, RationalQuadratic)) and np.ndim(kernel.length_scale) == 0
-    )
 
 
 class SquaredDistances:
@@ -70,16 +63,14 @@ class SquaredDistances:
         D = np.empty((X.shape[0], X.shape[0]), X.dtype)
         for rows in row_blocks(X.shape[0], X.shape[0] * X.itemsize, TILE_BYTES):
             # what is below the rounding error is zero: the square root of a Matérn kernel would magnify it
-            D[rows, : rows.stop] = without_noise(
-                squared_distances(X[rows], X[: rows.stop]), X[rows], X[: rows.stop]
-            )
+            D[rows, : rows.stop] = squared_distances(X[rows], X[: rows.stop], rooted=True)
             D[: rows.start, rows] = D[rows, : rows.start].T
         return D
 
     def gram(self, kernel: Kernel) -> np.ndarray:
         """The matrix of an isotropic kernel."""
         D, scale = self.matrix, float(kernel.length_scale)
-        if isinstance(kernel, RBF):
+        if kernel.profile == "rbf":
             # NumPy touches the new pages: by several threads at once that takes many times as long
             K = D * D.dtype.type(-0.5 / math.log(2) / scale**2)
             with exclusive():
@@ -94,7 +85,7 @@ class SquaredDistances:
         """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""
         E, F = (np.asarray(part.reshape(len(part), -1), K.dtype) for part in (E, F))
         D, scale = self.matrix, float(kernel.length_scale)
-        if isinstance(kernel, RBF):
+        if kernel.profile == "rbf":
             if not kernel.theta.size:
                 return np.empty(0)
             sums = np.empty(len(K))

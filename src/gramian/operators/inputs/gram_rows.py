@@ -20,7 +20,7 @@ from gramian._core.arrays import Array, itemsize, row_blocks
 from gramian._core.memory import working_memory
 from gramian.kernels import Kernel
 from gramian.operators.inputs.dense import Dense
-from gramian.operators.inputs.linear import LinearFeatures, linear_variance
+from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.inputs.tiles import TILE_BYTES, kernel_rows
 
@@ -175,7 +175,7 @@ class GramRows:
         A = np.asarray(A, dtype=np.float64)
         if self.matrix is not None:
             return self._stored_product(A)
-        linear = linear_variance(self.kernel) is not None
+        linear = self.kernel.linear_variance is not None
         operator = (LinearFeatures if linear else Streamed)(self.kernel, self.X)
         product = np.asarray(operator.accurate(A))
         return product + self.intercept_variance * A.sum(axis=0)

@@ -6,31 +6,18 @@ halves of the product run in parallel without write conflicts (SciPy's product u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array, float_sum, is_numpy, namespace, row_blocks
-from gramian.kernels import Constant, Kernel, Linear, Product
-from gramian.operators.base import READING, InputOperator
+from gramian.kernels import Kernel
+from gramian.operators import costs
+from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.sparse import gram_dot
-from gramian.operators.inputs.tiles import TILE_BYTES, tiles
+from gramian.operators.inputs.tiles import TILE_BYTES
 
 
-def linear_variance(kernel: Kernel) -> float | None:
-    """Return v if the kernel is ``v · Linear()``, else None."""
-    if isinstance(kernel, Linear):
-        return 1.0
-    if isinstance(kernel, Product):
-        for factor, other in ((kernel.left, kernel.right), (kernel.right, kernel.left)):
-            if isinstance(factor, Constant):
-                inner = linear_variance(other)
-                return None if inner is None else float(factor.value) * inner
-    return None
-
-
-class LinearFeatures(InputOperator):
+class LinearFeatures(KernelOperator):
     """The matrix ``v X Zᵀ`` of a linear kernel, through its features.
 
     Parameters
@@ -52,18 +39,14 @@ class LinearFeatures(InputOperator):
     """
 
     def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None):
-        variance = linear_variance(kernel)
+        variance = kernel.linear_variance
         if variance is None:
             raise ValueError(
                 f"operator='linear' needs the kernel Linear(), possibly times constants; got {kernel!r}."
             )
-        self.kernel = kernel
-        self.X = X
-        self.Z = Z
+        super().__init__(kernel, X, Z)
         self.variance = variance
         other = X if Z is None else Z
-        self.shape = (int(X.shape[0]), int(other.shape[0]))
-        self.dtype = X.dtype
         self._transposed = sp.csr_array(other.T) if sp.issparse(other) else other.T
 
     def __matmul__(self, B: Array) -> Array:
@@ -82,25 +65,9 @@ class LinearFeatures(InputOperator):
         left, right = (_in_float64(part) for part in (self.X, self._transposed))
         return self._scaled(_gram_product(left, right, B))
 
-    def _tiles(self) -> Iterator[Array]:
-        for _, values in tiles(self.kernel, self.X, self.Z):
-            yield values
-
     def work(self, n_columns: int) -> float:
-        stored = sum(
-            int(part.nnz) if sp.issparse(part) else part.shape[0] * part.shape[1]
-            for part in (self.X, self._transposed)
-        )
-        return float(stored) * max(2 * n_columns, READING)
-
-    def to_dense(self) -> Array:
-        return self.kernel(self.X, self.Z)
-
-    def _diagonal(self) -> Array:
-        return self.kernel.diag(self.X)
-
-    def cross(self, X_new: Array) -> LinearFeatures:
-        return LinearFeatures(self.kernel, X_new, self.X)
+        stored = n_stored(self.X) + n_stored(self._transposed)
+        return costs.stored_product(stored, n_columns)
 
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         # every parameter is the logarithm of a constant factor
@@ -108,20 +75,16 @@ class LinearFeatures(InputOperator):
         return np.full(size, float_sum(E * (self @ F))) if size else np.empty(0)
 
     @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> LinearFeatures:
-        if not self.theta.size:
-            return self
-        return LinearFeatures(self.kernel.clone_with_theta(theta), self.X, self.Z)
-
-    @property
     def nbytes(self) -> int:
         if not sp.issparse(self._transposed):
             return 0
         parts = (self._transposed.data, self._transposed.indices, self._transposed.indptr)
         return sum(part.nbytes for part in parts)
+
+
+def n_stored(X: Array) -> int:
+    """Numbers that an array holds in memory: those that are not zero if it is sparse."""
+    return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
 
 
 def _in_float64(A: Array) -> Array:

@@ -42,18 +42,18 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from gramian._core.arrays import Array, is_numpy, row_blocks
-from gramian.kernels import Kernel, Power, Product, Sum, White
-from gramian.operators.base import READING, InputOperator
+from gramian.kernels import Kernel
+from gramian.operators import costs
+from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.pivoted_cholesky import pivoted_cholesky
 from gramian.operators.compiled.skinny import skinny_product
-from gramian.operators.inputs.low_rank_cross import LowRankCross
 from gramian.operators.inputs.tiles import TILE_BYTES
 
 # Rows of a block whose diagonal is differentiated: its square is computed for the sake of the diagonal.
 DIAGONAL_BLOCK = 64
 
 
-class LowRank(InputOperator):
+class LowRank(KernelOperator):
     """The matrix ``k(X, X)`` approximated from the columns of an active set.
 
     Parameters
@@ -105,11 +105,8 @@ class LowRank(InputOperator):
             )
         if kernel.is_precomputed:
             raise ValueError("operator='low_rank' needs features, not a precomputed kernel.")
-        self.kernel = kernel
-        self.X = X
+        super().__init__(kernel, X)
         self.diagonal_correction = bool(diagonal)
-        self.shape = (int(X.shape[0]), int(X.shape[0]))
-        self.dtype = X.dtype
         full, smooth = _diagonals(kernel, X)
         found = pivoted_cholesky(
             lambda indices: _columns(kernel, X, X[indices]),
@@ -181,7 +178,7 @@ class LowRank(InputOperator):
         return (squares + self._extra).astype(self.dtype)
 
     def work(self, n_columns: int) -> float:
-        return 2.0 * self.shape[0] * self.rank * max(2 * n_columns, READING)
+        return costs.stored_product(2 * self.shape[0] * self.rank, n_columns)
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         values = self._rows.T @ self._rows[:, indices]
@@ -192,17 +189,12 @@ class LowRank(InputOperator):
 
     def compress(self, A: Array) -> tuple[Array, Array]:
         flat = np.asarray(A, dtype=np.float64).reshape(A.shape[0], -1)
-        W = self.solved(self._projected(flat))
+        W = self._solved(self._projected(flat))
         return self.X[self.indices], W.reshape(self.rank, *A.shape[1:])
 
-    def solved(self, B: Array, *, fully: bool = False) -> Array:
-        """``L̃⁻ᵀ B``, or ``M[I, I]⁻¹ B``."""
-        if fully:
-            B = solve_triangular(self._triangle, B, lower=True, check_finite=False)
+    def _solved(self, B: Array) -> Array:
+        """``L̃⁻ᵀ B``."""
         return solve_triangular(self._triangle, B, lower=True, trans=1, check_finite=False)
-
-    def cross(self, X_new: Array) -> InputOperator:
-        return LowRankCross(self, X_new)
 
     # --- log-parameters -------------------------------------------------------------------------
 
@@ -213,7 +205,7 @@ class LowRank(InputOperator):
             return gradient
         E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
         e = np.einsum("ij,ij->i", E, F)
-        E_active, F_active = (self.solved(self._projected(B)) for B in (E, F))
+        E_active, F_active = (self._solved(self._projected(B)) for B in (E, F))
         inner = -E_active @ F_active.T  # weights of dM[I, I], which are rows of dM[:, I]
         if self.diagonal_correction:
             for rows in self._blocks():
@@ -233,7 +225,7 @@ class LowRank(InputOperator):
 
     def _interpolation(self, rows: slice) -> np.ndarray:
         """Columns of Rᵀ."""
-        return self.solved(self._rows[:, rows].astype(np.float64))
+        return self._solved(self._rows[:, rows].astype(np.float64))
 
     def _diagonal_vjp(self, e: np.ndarray) -> np.ndarray:
         """Gradient of ``Σ_i e_i M_ii``; of the noise in it alone if the diagonal is not exact."""
@@ -247,15 +239,9 @@ class LowRank(InputOperator):
                 gradient -= self.kernel.vjp(block, block, weights)
         return gradient
 
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> LowRank:
-        if not self.theta.size:
-            return self
+    def _with_kernel(self, kernel: Kernel) -> LowRank:
         return LowRank(
-            self.kernel.clone_with_theta(theta),
+            kernel,
             self.X,
             self.active.size,
             pivots=self.active,
@@ -281,21 +267,8 @@ def _diagonals(kernel: Kernel, X: Array) -> tuple[np.ndarray, np.ndarray]:
     full, smooth = np.empty(X.shape[0]), np.empty(X.shape[0])
     for rows in _row_blocks(X, 1):
         part = _in_float64(X[rows])
-        full[rows], smooth[rows] = kernel.diag(part), _smooth_diagonal(kernel, part)
+        full[rows], smooth[rows] = kernel.diag(part), kernel.smooth_diag(part)
     return full, smooth
-
-
-def _smooth_diagonal(kernel: Kernel, X: Array) -> np.ndarray:
-    """``k(x_i, z)`` for another example z with the features of x_i: white noise is zero there."""
-    if isinstance(kernel, White):
-        return np.zeros(X.shape[0])
-    if isinstance(kernel, Sum):
-        return _smooth_diagonal(kernel.left, X) + _smooth_diagonal(kernel.right, X)
-    if isinstance(kernel, Product):
-        return _smooth_diagonal(kernel.left, X) * _smooth_diagonal(kernel.right, X)
-    if isinstance(kernel, Power):
-        return _smooth_diagonal(kernel.kernel, X) ** float(kernel.exponent)
-    return kernel.diag(X)
 
 
 def _row_blocks(X: Array, n_columns: int) -> list[slice]:

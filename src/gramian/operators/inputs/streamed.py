@@ -7,27 +7,21 @@ Numba kernels of `radial_product`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from functools import reduce
+from operator import add
 
 import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array, device_of, is_numpy, itemsize, namespace
-from gramian.kernels import RBF, Constant, Kernel, Matern, Product, Sum, White
-from gramian.operators.base import InputOperator
+from gramian.kernels import Kernel
+from gramian.operators import costs
+from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.radial import radial_product
-from gramian.operators.inputs.tiles import kernel_rows, tiled_product, tiled_vjp, tiles
-
-# What a kernel value costs beside its distance and products, in flops of a matrix product: by our loops, by NumPy.
-VALUE, TILED = 28, 250
-# What a feature adds: differences by our loops or, for many features, a matrix product.
-FEATURE, MULTIPLIED, MANY = 6, 2, 64
-SINGLE = 0.4  # what single precision takes of all that
-MIRRORED = 16  # columns up to which half of a symmetric matrix is evaluated
+from gramian.operators.inputs.tiles import kernel_rows, tiled_product
 
 
-class Streamed(InputOperator):
+class Streamed(KernelOperator):
     """The matrix ``k(X, Z)``, recomputed in each product.
 
     Parameters
@@ -48,55 +42,32 @@ class Streamed(InputOperator):
            [1.6065]])
     """
 
-    def __init__(self, kernel: Kernel, X: Array, Z: Array | None = None):
-        self.kernel = kernel
-        self.X = X
-        self.Z = Z
-        self.shape = (int(X.shape[0]), int(X.shape[0] if Z is None else Z.shape[0]))
-        self.dtype = X.dtype
-
     def _matmul(self, B: Array) -> Array:
-        return self._streamed(self.kernel, B)
+        return reduce(add, (self._summand(*summand, B) for summand in self.kernel.summands()))
 
-    def _streamed(self, kernel: Kernel, B: Array) -> Array:
+    def _summand(self, factor: float, term: Kernel, B: Array) -> Array:
+        product = self._term_product(term, B)
+        return product if factor == 1 else factor * product
+
+    def _term_product(self, term: Kernel, B: Array) -> Array:
         """k(X, Z) B for one term of the kernel."""
-        if isinstance(kernel, Sum):
-            return self._streamed(kernel.left, B) + self._streamed(kernel.right, B)
-        if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
-            return float(kernel.left.value) * self._streamed(kernel.right, B)
-        if isinstance(kernel, Product) and isinstance(kernel.right, Constant):
-            return float(kernel.right.value) * self._streamed(kernel.left, B)
-        if isinstance(kernel, White):
-            return float(kernel.noise) * B if self.Z is None else self._zeros(B)
-        profile = profile_of(kernel)
-        if profile is not None and is_numpy(self.X) and is_numpy(B):
-            return self._radial(kernel, profile, B)
-        return tiled_product(kernel, self.X, self.Z, B)
+        if term.is_diagonal and self.Z is None:
+            return term.diag(self.X)[:, None] * B
+        if term.is_diagonal:
+            shape = (self.shape[0], B.shape[1])
+            return namespace(B).zeros(shape, dtype=B.dtype, device=device_of(B))
+        if term.profile is not None and is_numpy(self.X) and is_numpy(B):
+            return self._radial(term, B)
+        return tiled_product(term, self.X, self.Z, B)
 
-    def _radial(self, kernel: Any, profile: str, B: np.ndarray) -> np.ndarray:
+    def _radial(self, term: Kernel, B: np.ndarray) -> np.ndarray:
         """The product with an RBF or Matérn term, on NumPy arrays."""
         other = self.X if self.Z is None else self.Z
-        return radial_product(self.X, other, B, kernel.length_scale, profile=profile)
+        return radial_product(self.X, other, B, term.length_scale, profile=term.profile)
 
     def _accurate(self, B: Array) -> Array:
         # B is in float64, and compiled products then are, too
         return self._matmul(B) if is_numpy(self.X) and is_numpy(B) else super()._accurate(B)
-
-    def _tiles(self) -> Iterator[Array]:
-        for _, values in tiles(self.kernel, self.X, self.Z):
-            yield values
-
-    def _zeros(self, B: Array) -> Array:
-        shape = (self.shape[0], B.shape[1])
-        if sp.issparse(self.X):
-            return np.zeros(shape, dtype=B.dtype)
-        return namespace(B).zeros(shape, dtype=B.dtype, device=device_of(B))
-
-    def to_dense(self) -> Array:
-        return self.kernel(self.X, self.Z)
-
-    def _diagonal(self) -> Array:
-        return self.kernel.diag(self.X)
 
     def columns(self, indices: np.ndarray) -> Array | None:
         if self.Z is not None or not (is_numpy(self.X) or sp.issparse(self.X)):
@@ -107,52 +78,12 @@ class Streamed(InputOperator):
         return values.T
 
     def work(self, n_columns: int) -> float:
-        return sum(self._term_work(term, n_columns) for term in _terms(self.kernel))
+        return sum(self._term_work(term, n_columns) for _, term in self.kernel.summands())
 
-    def _term_work(self, kernel: Kernel, n_columns: int) -> float:
-        n, m = self.shape
-        single = SINGLE if itemsize(self.X) == 4 else 1.0
-        if isinstance(kernel, White):
-            return 2.0 * n * n_columns
-        features = int(self.X.shape[1])
-        if profile_of(kernel) is None or not is_numpy(self.X):
-            return single * n * m * (TILED + 2 * features + 2 * n_columns)
-        half = 0.5 if self.Z is None and n_columns <= MIRRORED else 1.0
-        distance = features * (FEATURE if features <= MANY else MULTIPLIED)
-        return single * n * m * (half * (VALUE + distance) + 2 * n_columns)
-
-    def cross(self, X_new: Array) -> Streamed:
-        return Streamed(self.kernel, X_new, self.X)
-
-    def vjp(self, E: Array, F: Array) -> np.ndarray:
-        return tiled_vjp(self.kernel, self.X, self.Z, E, F)
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> Streamed:
-        return Streamed(self.kernel.clone_with_theta(theta), self.X, self.Z)
-
-
-def has_radial_term(kernel: Kernel) -> bool:
-    """Whether a term of the kernel has compiled products."""
-    return any(profile_of(term) is not None for term in _terms(kernel))
-
-
-def _terms(kernel: Kernel) -> list[Kernel]:
-    """Terms of a sum, without constant factors."""
-    if isinstance(kernel, Sum):
-        return _terms(kernel.left) + _terms(kernel.right)
-    if isinstance(kernel, Product) and isinstance(kernel.left, Constant):
-        return _terms(kernel.right)
-    if isinstance(kernel, Product) and isinstance(kernel.right, Constant):
-        return _terms(kernel.left)
-    return [kernel]
-
-
-def profile_of(kernel: Kernel) -> str | None:
-    """Name of the compiled profile of a kernel, if it has one."""
-    if isinstance(kernel, RBF):
-        return "rbf"
-    return f"matern{round(2 * kernel.nu)}2" if isinstance(kernel, Matern) else None
+    def _term_work(self, term: Kernel, n_columns: int) -> float:
+        if term.is_diagonal:
+            return 2.0 * self.shape[0] * n_columns
+        sizes = self.shape, int(self.X.shape[1]), n_columns, itemsize(self.X)
+        if term.profile is None or not is_numpy(self.X):
+            return costs.tiled_product(*sizes)
+        return costs.compiled_product(*sizes, symmetric=self.Z is None)

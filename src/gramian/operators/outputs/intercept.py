@@ -5,10 +5,6 @@ An intercept b with prior variance σ² is eliminated (Seeger §3): ``b = σ² 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
 from gramian._core.arrays import Array, device_of, namespace
 from gramian.operators.base import InputOperator
 
@@ -48,9 +44,6 @@ class Intercept(InputOperator):
         sums = self.variance * xp.sum(B, axis=0, keepdims=True)
         return xp.broadcast_to(sums, (self.shape[0], B.shape[1]))
 
-    def _tiles(self) -> Iterator[Array]:
-        yield self.to_dense()
-
     def _accurate(self, B: Array) -> Array:
         return self._matmul(B)
 
@@ -61,16 +54,3 @@ class Intercept(InputOperator):
     def _diagonal(self) -> Array:
         xp = namespace(self._like)
         return xp.full(self.shape[0], self.variance, dtype=self.dtype, device=device_of(self._like))
-
-    def cross(self, X_new: Array) -> Intercept:
-        return Intercept(self.variance, self._like, X_new.shape[0], self.shape[1])
-
-    def vjp(self, E: Array, F: Array) -> np.ndarray:
-        return np.empty(0)
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.empty(0)
-
-    def clone_with_theta(self, theta: np.ndarray) -> Intercept:
-        return self

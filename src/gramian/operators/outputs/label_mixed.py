@@ -60,11 +60,6 @@ class LabelMixed(Operator):
             parts.append(values * asarray_like(structure.diagonal(n_outputs), values)[None, :])
         return reduce(add, parts)
 
-    def cross(self, X_new: Array) -> LabelMixed:
-        return LabelMixed(
-            [(operator.cross(X_new), structure) for operator, structure in self.terms]
-        )
-
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         pieces = []
         for operator, structure in self.terms:

@@ -74,9 +74,6 @@ class Lifted(Operator):
     def diagonal(self, n_outputs: int = 1) -> Array:
         return self._down(self.operator.diagonal(self.taxonomy.n_nodes - 1))
 
-    def cross(self, X_new: Array) -> Lifted:
-        return Lifted(self.operator.cross(X_new), self.taxonomy, self.order)
-
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         return self.operator.vjp(self._up(E), self._up(F))
 

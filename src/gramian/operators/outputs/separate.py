@@ -84,9 +84,6 @@ class Separate(Operator):
         values = [operator.diagonal(1)[:, 0] for operator in self.operators]
         return namespace(values[0]).stack([values[g] for g in self.groups], axis=1)
 
-    def cross(self, X_new: Array) -> Separate:
-        return Separate([operator.cross(X_new) for operator in self.operators], self.groups)
-
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         pieces = [
             M.vjp(_columns(E, members), _columns(F, members))

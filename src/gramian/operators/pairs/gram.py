@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import Array, row_blocks
+from gramian._core.arrays import Array
 from gramian._core.memory import working_memory
 from gramian._core.validation import check_choice
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term, same_objects, selection
-from gramian.operators.base import InputOperator
+from gramian.operators.base import InputOperator, KernelOperator
 from gramian.operators.inputs.dense import Dense
-from gramian.operators.inputs.linear import LinearFeatures, linear_variance
+from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
-from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator, product_shape
 from gramian.operators.pairs.route import best_route
@@ -40,7 +38,7 @@ __all__ = ["PairGram"]
 FORMS = ("auto", "dual", "primal")
 
 
-class PairGram(InputOperator):
+class PairGram(KernelOperator):
     """The matrix ``k(X, Z)`` of a pairwise kernel, never formed.
 
     Parameters
@@ -71,23 +69,21 @@ class PairGram(InputOperator):
            [54.]])
     """
 
+    kernel: PairwiseKernel
+
     def __init__(
         self, kernel: PairwiseKernel, X: Pairs, Z: Pairs | None = None, form: str = "auto"
     ):
         check_choice("form", form, FORMS)
-        X = X if Z is None else X.in_format_of(Z)
+        super().__init__(kernel, X if Z is None else X.in_format_of(Z), Z)
         self.asked = form
-        self.pairs = X
-        self.others = Z
-        self._new, left, right = kernel.arranged(X).compact()
+        self._new, left, right = kernel.arranged(self.X).compact()
         self._old = self._new
         if Z is not None:
             self._old, left, right = kernel.arranged(Z).compact()
         self._used = (left, right)  # numbers of the training objects in their tables
         self._cells = [self._placed(term) for term in kernel.terms]
-        self.shape = (len(X), len(self._old))
-        self.dtype = X.dtype
-        self._build(kernel)
+        self._build()
 
     # --- assemble ---------------------------------------------------------------------------
 
@@ -117,11 +113,10 @@ class PairGram(InputOperator):
             cells.append(Cells.of(*index, tuple(size)))
         return cells[0], cells[1]
 
-    def _build(self, kernel: PairwiseKernel) -> None:
-        self.kernel = kernel
+    def _build(self) -> None:
         self._matrices: tuple[Any, Any] = (None, None)
         self.form, self.reason, operators = self._chosen()
-        coefficients = [term.coefficient for term in kernel.terms]
+        coefficients = [term.coefficient for term in self.kernel.terms]
         self._terms = list(zip(coefficients, operators, strict=True))
 
     def _chosen(self) -> tuple[str, str, list[Any]]:
@@ -152,12 +147,12 @@ class PairGram(InputOperator):
         factors = [_factor(*side) for side in zip(term.factors, self._matrices, strict=True)]
         if "ones" in term.factors:
             return OneSided(factors[1 - term.factors.index("ones")], targets, sources)
-        return KroneckerProduct(*factors, targets, sources, once=self.others is not None)
+        return KroneckerProduct(*factors, targets, sources, once=self.Z is not None)
 
     def _primal(self) -> ThroughFeatures | None:
         """The form through features, if there is one and its dense tables and weights fit the memory."""
         left, right = self.kernel.bases()
-        scales = linear_variance(left), linear_variance(right)
+        scales = left.linear_variance, right.linear_variance
         if not self.kernel.is_one_product or scales[0] is None or scales[1] is None:
             return None
         new, old = self._new, self._old
@@ -184,7 +179,7 @@ class PairGram(InputOperator):
         return must or need * self.dtype.itemsize <= working_memory()
 
     def _streamed(self) -> ThroughOperators:
-        square = self.others is None
+        square = self.Z is None
         sides = zip(self.kernel.bases(), self._new.sides, self._old.sides, strict=True)
         operators = (_streamed_side(k, new.table, old.table, square) for k, new, old in sides)
         return ThroughOperators(*operators, *self._cells[0], nbytes=working_memory() / 4)
@@ -197,23 +192,9 @@ class PairGram(InputOperator):
     def _accurate(self, B: Array) -> Array:
         return reduce(operator.add, (c * op.accurate(B) for c, op in self._terms))
 
-    def _tiles(self) -> Iterator[Array]:
-        others = self.pairs if self.others is None else self.others
-        for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
-            yield self.kernel(self.pairs[rows], others)
-
-    def to_dense(self) -> Array:
-        return self.kernel(self.pairs, self.others)
-
-    def _diagonal(self) -> Array:
-        return self.kernel.diag(self.pairs)
-
-    def cross(self, X_new: Any) -> PairGram:
-        return PairGram(self.kernel, X_new, self.pairs, self.asked)
-
     def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         (coefficient, op), *others = self._terms
-        factors = None if others or self.others is not None else op.whole_factors()
+        factors = None if others or self.Z is not None else op.whole_factors()
         if factors is None:
             return None
         K, T, order = factors
@@ -252,15 +233,10 @@ class PairGram(InputOperator):
                     totals[side] += coefficient * gradients[side]
         return self.kernel.base_vjp(self._new, self._old, *totals)
 
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> PairGram:
-        if not self.theta.size:
-            return self
+    def _with_kernel(self, kernel: Kernel) -> PairGram:
         other = copy.copy(self)  # the cells are the same
-        other._build(self.kernel.clone_with_theta(theta))
+        other.kernel = kernel
+        other._build()
         return other
 
 
@@ -286,7 +262,7 @@ def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOpe
     """The operator of one side: stored if it is small, else through features or streamed."""
     if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= working_memory() / 2:
         return Dense(kernel, old)
-    kind = LinearFeatures if linear_variance(kernel) is not None else Streamed
+    kind = LinearFeatures if kernel.linear_variance is not None else Streamed
     return kind(kernel, old) if square else kind(kernel, new, old)
 
 

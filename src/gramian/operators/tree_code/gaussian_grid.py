@@ -29,38 +29,22 @@ import numpy as np
 from scipy.ndimage import convolve1d
 
 from gramian._core.threads import exclusive, single_threaded_blas
-from gramian.operators.tree_code.grid_loops import from_grid, to_grid
+from gramian.operators import costs
+from gramian.operators.tree_code.grid_loops import Rule, Side, interpolate
+from gramian.operators.tree_code.task import Task
 
 __all__ = ["GaussianGrid", "find_gaussian_grid"]
 
 ORDERS = range(4, 25)  # p
-WIDEST = 3.0  # h; more than 24 nodes can serve
+WIDEST_HALF = 3.0  # h in ℓ; more than 24 nodes can serve
 MOST_NODES = 2**22  # of a grid: 32 MiB for each column
-LONGEST = 2**11  # nodes of a feature: its matrix takes 32 MiB
-FAR = 24  # ℓ between cells, beyond which all sources together count exp(−144) each
-COLUMNS = 4  # go through the grid at a time, fewer of them through one of more than ...
-SMALL_NODES = 2**19  # nodes: a product holds three copies of up to 32 MiB
-# Seconds of one core (Zen 4, float64).
-PER_WEIGHT, PER_NODE, PER_FLOP, PER_MOVE = 2.5e-10, 2e-9, 5e-11, 2e-9
-POINTS = 2**15  # in one parallel region: interruptions get through
-
-
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """Points sorted by cells, and the nodes of their grid."""
-
-    points: np.ndarray  # (n, d) in units of ℓ from the corner, sorted by cell
-    order: np.ndarray
-    cells: np.ndarray  # (n_occupied, d), cell coordinates
-    starts: np.ndarray  # of the points of each occupied cell
-    shape: tuple[int, ...]  # cells for each feature
-    half: np.ndarray  # half-width of a cell for each feature
-    corner: np.ndarray
-
-    def nodes(self, f: int, unit: np.ndarray) -> np.ndarray:
-        """Coordinates of all nodes of feature f."""
-        centres = self.corner[f] + self.half[f] * (2 * np.arange(self.shape[f]) + 1)
-        return (centres[:, None] + self.half[f] * unit).ravel()
+MOST_FEATURE_NODES = 2**11  # of one feature: its matrix takes 32 MiB
+FARTHEST_GAP = 24  # ℓ between cells, beyond which all sources together count exp(−144) each
+# Columns that go through the grid at a time, and the nodes up to which all of them do: a product holds three copies of
+# up to 32 MiB.
+COLUMNS_AT_A_TIME = 4
+SMALL_NODES = 2**19
+REGION_POINTS = 2**15  # in one parallel region: interruptions get through
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +53,23 @@ class GaussianGrid:
 
     Attributes
     ----------
-    seconds : float
-        Estimated, of a product with one column on one core.
+    column_work : float
+        Estimated cost of a product with one column, in the unit of `costs`.
     error_bound : float
         Bound on the sum of magnitudes of errors in a row.
     """
 
-    targets: _Side
-    sources: _Side
-    unit: np.ndarray  # nodes on [−1, 1]
+    targets: Side
+    sources: Side
+    rule: Rule
     matrices: tuple[np.ndarray, ...]
-    seconds: float
+    column_work: float
     error_bound: float
+    name = "grid"
+
+    def work(self, n_columns: int) -> float:
+        """Cost of a product, in the unit of `costs`."""
+        return self.column_work * n_columns
 
     @property
     def nbytes(self) -> int:
@@ -93,34 +82,30 @@ class GaussianGrid:
         """Multiply B of shape (m, k); in float64, returned in the dtype of B."""
         out = np.empty((len(self.targets.points), B.shape[1]), dtype=B.dtype)
         n_nodes = max(math.prod(side.shape) for side in (self.targets, self.sources))
-        n_nodes *= self.unit.size ** self.targets.points.shape[1]
-        step = max(1, min(COLUMNS, COLUMNS * SMALL_NODES // n_nodes))
+        n_nodes *= self.rule.unit.size ** self.targets.points.shape[1]
+        step = max(1, min(COLUMNS_AT_A_TIME, COLUMNS_AT_A_TIME * SMALL_NODES // n_nodes))
         for first in range(0, B.shape[1], step):
             columns = slice(first, first + step)
-            out[:, columns] = self._product(B[:, columns])
+            grid = self._through(self._spread(B[:, columns]))
+            ordered = np.empty((len(out), grid.shape[1]))
+            self._interpolate(self.targets, ordered, grid, to_nodes=False)
+            out[self.targets.order, columns] = ordered
         return out
 
-    def _product(self, B: np.ndarray) -> np.ndarray:
-        weights = _barycentric(self.unit)
-        grid = self._through(self._spread(B, weights))
-        side = self.targets
-        ordered = np.empty((len(side.points), B.shape[1]))
+    def _interpolate(
+        self, side: Side, values: np.ndarray, grid: np.ndarray, to_nodes: bool
+    ) -> None:
         for cells in _parts(side):
             with exclusive():
-                from_grid(_arguments(side), self.unit, weights, grid, ordered, cells)
-        out = np.empty_like(ordered)
-        out[side.order] = ordered
-        return out
+                interpolate(side, self.rule, values, grid, cells, to_nodes)
 
-    def _spread(self, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _spread(self, B: np.ndarray) -> np.ndarray:
         """From points to the nodes of all features, shape (k, N_1, ..., N_d)."""
-        side, p, k = self.sources, self.unit.size, B.shape[1]
+        side, p, k = self.sources, self.rule.unit.size, B.shape[1]
         d = len(side.shape)
         y = np.take(B, side.order, axis=0).astype(np.float64)
         grid = np.zeros((math.prod(side.shape), k, p**d))
-        for cells in _parts(side):
-            with exclusive():
-                to_grid(_arguments(side), self.unit, weights, y, grid, cells)
+        self._interpolate(side, y, grid, to_nodes=True)
         # (c_1, ..., c_d, k, p^d) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
         split = grid.reshape(*side.shape, k, *(p,) * d)
         axes = [d, *(axis for f in range(d) for axis in (f, d + 1 + f))]
@@ -128,7 +113,7 @@ class GaussianGrid:
 
     def _through(self, nodes: np.ndarray) -> np.ndarray:
         """Multiply with the matrices of nodes, one feature after the other; shape (cells, k, p^d)."""
-        d, p, k = len(self.matrices), self.unit.size, len(nodes)
+        d, p, k = len(self.matrices), self.rule.unit.size, len(nodes)
         with single_threaded_blas():  # threads of BLAS would spin beside those of the loops
             for f, matrix in enumerate(self.matrices):
                 nodes = np.moveaxis(np.tensordot(matrix, nodes, axes=(1, f + 1)), 0, f + 1)
@@ -137,51 +122,29 @@ class GaussianGrid:
         return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p**d)
 
 
-def find_gaussian_grid(
-    X: np.ndarray,
-    Z: np.ndarray | None,
-    length_scale: np.ndarray,
-    error: float,
-    n_columns: int,
-    most_seconds: float,
-) -> GaussianGrid | None:
-    """Find the grid of least cost; None if that is more than ``most_seconds`` on one core.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    Z : ndarray of shape (m, d) or None
-        None means X.
-    length_scale : ndarray of shape () or (d,)
-    error : float
-        Bound on the sum of magnitudes of errors in a row.
-    n_columns : int
-        Columns that will be multiplied at once.
-    most_seconds : float
-    """
-    origin = np.min(X if Z is None else Z, axis=0).astype(np.float64)
-    sources = _in_units(X if Z is None else Z, origin, length_scale)
-    targets = sources if Z is None else _in_units(X, origin, length_scale)
+def find_gaussian_grid(task: Task, most_work: float) -> GaussianGrid | None:
+    """Find the grid of least cost; None if the products of the task would cost more than ``most_work``."""
+    origin = np.min(task.sources, axis=0).astype(np.float64)
+    sources = _in_units(task.sources, origin, task.length_scale)
+    targets = sources if task.Z is None else _in_units(task.X, origin, task.length_scale)
     d, m = sources.shape[1], len(sources)
     density = _Density(sources, targets)
     if not density.size <= 4 * m + 2**16:  # fewer than one point in a cell: nothing to summarise
         return None
-    seconds, p, h, widest = math.inf, 0, 0.0, WIDEST
+    work, p, h, widest = math.inf, 0, 0.0, WIDEST_HALF
     for _ in range(2):  # the first search says how wide cells are, which sharpens the second
         row_sum = density.row_sum(widest)
-        seconds, p, h = min(_candidates(error, row_sum, widest, density, len(targets) + m))
-        if seconds * n_columns > most_seconds or seconds == math.inf:
+        work, p, h = min(_candidates(task.error, row_sum, widest, density, len(targets) + m))
+        if work * task.n_columns > most_work or work == math.inf:
             return None
-        widest = min(WIDEST, 1.25 * h)
-    unit = np.cos((np.arange(p) + 0.5) * np.pi / p)[::-1].copy()
+        widest = min(WIDEST_HALF, 1.25 * h)
+    rule = _chebyshev(p)
     from_side = _side(sources, h)
-    to_side = from_side if Z is None else _side(targets, h)
-    matrices = tuple(
-        np.exp(-0.5 * np.square(to_side.nodes(f, unit)[:, None] - from_side.nodes(f, unit)))
-        for f in range(d)
-    )
+    to_side = from_side if task.Z is None else _side(targets, h)
+    nodes = [[side.nodes(f, rule.unit) for f in range(d)] for side in (to_side, from_side)]
+    matrices = (np.exp(-0.5 * np.square(to[:, None] - at)) for to, at in zip(*nodes, strict=True))
     bound = _entry_bound(p, h, d) * density.row_sum(h)
-    return GaussianGrid(to_side, from_side, unit, matrices, seconds, bound)
+    return GaussianGrid(to_side, from_side, rule, tuple(matrices), work, bound)
 
 
 def _in_units(X: np.ndarray, origin: np.ndarray, length_scale: np.ndarray) -> np.ndarray:
@@ -206,13 +169,13 @@ class _Density:
         boxes = np.minimum((self._sources - self._low).astype(np.int64), shape - 1)
         numbers = np.ravel_multi_index(tuple(boxes.T), tuple(shape))
         total = np.bincount(numbers, minlength=int(np.prod(shape))).reshape(shape).astype(float)
-        reach = math.ceil(1 + 4 * h) + FAR
+        reach = math.ceil(1 + 4 * h) + FARTHEST_GAP
         for f, size in enumerate(shape):
             apart = np.abs(np.arange(-min(reach, size - 1), min(reach, size - 1) + 1))
             # boxes are one wide: points in them are at least apart − 1 from each other, cells of theirs 4h less
             gap = np.maximum(0.0, apart - 1 - 4 * h)
             total = convolve1d(total, np.exp(-gap * gap / 4), axis=f, mode="constant")
-        return float(total.max()) + len(self._sources) * math.exp(-(FAR**2) / 4)
+        return float(total.max()) + len(self._sources) * math.exp(-(FARTHEST_GAP**2) / 4)
 
 
 def _one_feature_error(p: int, h: float) -> float:
@@ -230,31 +193,31 @@ def _entry_bound(p: int, h: float, d: int) -> float:
 def _candidates(
     error: float, row_sum: float, widest: float, density: _Density, n_points: int
 ) -> Iterator[tuple[float, int, float]]:
-    """Seconds, p and the largest half-width h at which p nodes suffice in every row."""
+    """Cost of a column, p and the largest half-width h at which p nodes suffice in every row."""
     d = density.shape.size
     each = math.expm1(math.log1p(error / row_sum) / d)
     for p in ORDERS:
         h = min(widest, (each / _one_feature_error(p, 1.0)) ** (1 / p) / (1 + 1e-12))
-        yield _seconds(p, h, density, n_points), p, h
+        yield _column_work(p, h, density, n_points), p, h
 
 
-def _seconds(p: int, h: float, density: _Density, n_points: int) -> float:
-    """Of a product with one column, on one core: weights of points, matrices of nodes, moving nodes."""
+def _column_work(p: int, h: float, density: _Density, n_points: int) -> float:
+    """Cost of a product with one column; infinite if the grid is too large."""
     source, target = (np.maximum(1, np.ceil(span / (2 * h))) * p for span in density.spans)
-    if max(source.max(), target.max()) > LONGEST:
+    if max(source.max(), target.max()) > MOST_FEATURE_NODES:
         return math.inf
-    sizes, flops, most = source.copy(), 0.0, float(np.prod(source))
+    sizes, flops, n_nodes = source.copy(), 0.0, float(np.prod(source))
     for f in range(source.size):
         flops += 2 * float(np.prod(sizes)) * float(target[f])
         sizes[f] = target[f]
-        most = max(most, float(np.prod(sizes)))
-    if most > MOST_NODES:
+        n_nodes = max(n_nodes, float(np.prod(sizes)))
+    if n_nodes > MOST_NODES:
         return math.inf
-    weights = PER_WEIGHT * p**source.size + PER_NODE * p * source.size
-    return n_points * weights + PER_FLOP * flops + PER_MOVE * (most + float(source @ target))
+    weights, feature_nodes = n_points * p**source.size, n_points * p * source.size
+    return costs.grid_product(weights, feature_nodes, flops, n_nodes + float(source @ target))
 
 
-def _side(points: np.ndarray, h: float) -> _Side:
+def _side(points: np.ndarray, h: float) -> Side:
     corner = points.min(axis=0)
     span = points.max(axis=0) - corner
     shape = np.maximum(1, np.ceil(span / (2 * h))).astype(np.int64)
@@ -264,28 +227,24 @@ def _side(points: np.ndarray, h: float) -> _Side:
     order = np.argsort(numbers, kind="stable")
     occupied, starts = np.unique(np.take(numbers, order), return_index=True)
     starts = np.append(starts, len(points))
-    return _Side(
-        np.take(points, order, axis=0), order, occupied, starts, tuple(shape.tolist()), half, corner
-    )
+    points = np.take(points, order, axis=0)
+    return Side(points, order, occupied, starts, shape, half, corner)
 
 
-def _arguments(side: _Side) -> tuple:
-    shape = np.asarray(side.shape)
-    return side.points, side.cells, side.starts, shape, side.half, side.corner
-
-
-def _parts(side: _Side) -> Iterator[tuple[int, int]]:
-    """Ranges of occupied cells that hold about POINTS points."""
+def _parts(side: Side) -> Iterator[tuple[int, int]]:
+    """Ranges of occupied cells that hold about REGION_POINTS points."""
     first, n_cells = 0, side.cells.size
     while first < n_cells:
-        last = int(np.searchsorted(side.starts, side.starts[first] + POINTS, side="right")) - 1
+        last = (
+            int(np.searchsorted(side.starts, side.starts[first] + REGION_POINTS, side="right")) - 1
+        )
         last = min(n_cells, max(first + 1, last))
         yield first, last
         first = last
 
 
-def _barycentric(unit: np.ndarray) -> np.ndarray:
-    """Weights of Chebyshev nodes of the first kind, in the order of ``unit``."""
-    p = unit.size
+def _chebyshev(p: int) -> Rule:
+    """Chebyshev nodes of the first kind in ascending order, with their barycentric weights."""
+    angles = (np.arange(p) + 0.5) * np.pi / p
     signs = 1 - 2 * (np.arange(p) % 2)
-    return signs * np.sin((np.arange(p) + 0.5) * np.pi / p)
+    return Rule(np.cos(angles)[::-1].copy(), signs * np.sin(angles))

@@ -6,17 +6,43 @@ Parallel over cells: no two tasks write to one place. A cell with very many poin
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
 from gramian.operators.compiled.radial_loops import FLAGS
 
-__all__ = ["from_grid", "to_grid"]
+__all__ = ["Rule", "Side", "interpolate"]
+
+
+class Side(NamedTuple):
+    """Points sorted by cells, and the grid of their cells."""
+
+    points: np.ndarray  # (n, d) in units of ℓ from the corner, sorted by cell
+    order: np.ndarray
+    cells: np.ndarray  # numbers of the occupied cells
+    starts: np.ndarray  # of the points of each occupied cell
+    shape: np.ndarray  # cells for each feature
+    half: np.ndarray  # half-width of a cell for each feature
+    corner: np.ndarray
+
+    def nodes(self, f: int, unit: np.ndarray) -> np.ndarray:
+        """Coordinates of all nodes of feature f."""
+        centres = self.corner[f] + self.half[f] * (2 * np.arange(self.shape[f]) + 1)
+        return (centres[:, None] + self.half[f] * unit).ravel()
+
+
+class Rule(NamedTuple):
+    """Interpolation in one feature of one cell."""
+
+    unit: np.ndarray  # the nodes on [−1, 1]
+    barycentric: np.ndarray  # their weights
 
 
 @njit(cache=True)
 def _cell(number, shape, half, corner, p):
-    """Centre of the cell with this number, features in the order of the array, and room for `_weights`."""
+    """Centre of the cell with this number, and room for the `_weights` of its points."""
     d, rest = shape.size, number
     centre = np.empty(d)
     for f in range(d - 1, -1, -1):
@@ -26,8 +52,9 @@ def _cell(number, shape, half, corner, p):
 
 
 @njit(cache=True)
-def _weights(x, centre, half, unit, barycentric, each, outer):
+def _weights(x, centre, half, rule, each, outer):
     """Interpolation weights of a point: the last feature into ``each``, products of all others into ``outer``."""
+    unit, barycentric = rule
     p, d = unit.size, x.size
     outer[0], filled = 1.0, 1
     for f in range(d):
@@ -53,38 +80,40 @@ def _weights(x, centre, half, unit, barycentric, each, outer):
             filled *= p
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
-def to_grid(side, unit, barycentric, B, grid, part):
-    """Add B (n, k) of the points of cells part[0] to part[1] − 1 to the nodes, grid (cells, k, p^d)."""
-    points, cells, starts, shape, half, corner = side
-    for cell in prange(part[0], part[1]):
-        p, nodes = unit.size, grid[cells[cell]]
-        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
-        for i in range(starts[cell], starts[cell + 1]):
-            _weights(points[i], centre, half, unit, barycentric, each, outer)
-            for k in range(B.shape[1]):
-                row = nodes[k]
-                for a in range(outer.size):
-                    factor = outer[a] * B[i, k]
-                    for q in range(p):
-                        row[a * p + q] += factor * each[q]
+@njit(cache=True, fastmath=FLAGS)
+def _add_to_nodes(row, outer, each, value):
+    p = each.size
+    for a in range(outer.size):
+        factor = outer[a] * value
+        for q in range(p):
+            row[a * p + q] += factor * each[q]
+
+
+@njit(cache=True, fastmath=FLAGS)
+def _sum_of_nodes(row, outer, each):
+    p, total = each.size, 0.0
+    for a in range(outer.size):
+        part = 0.0
+        for q in range(p):
+            part += each[q] * row[a * p + q]
+        total += outer[a] * part
+    return total
 
 
 @njit(cache=True, parallel=True, fastmath=FLAGS)
-def from_grid(side, unit, barycentric, grid, out, part):
-    """Interpolate from the nodes to the points of cells part[0] to part[1] − 1, into rows of out (n, k)."""
-    points, cells, starts, shape, half, corner = side
+def interpolate(side, rule, values, grid, part, to_nodes):
+    """Between the points of cells part[0] to part[1] − 1 and their nodes, grid (cells, k, p^d).
+
+    With ``to_nodes`` the values (n, k) of the points are added to the nodes, else they are interpolated from them.
+    """
+    points, _, cells, starts, shape, half, corner = side
     for cell in prange(part[0], part[1]):
-        p, nodes = unit.size, grid[cells[cell]]
-        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
+        nodes = grid[cells[cell]]
+        centre, each, outer = _cell(cells[cell], shape, half, corner, rule[0].size)
         for i in range(starts[cell], starts[cell + 1]):
-            _weights(points[i], centre, half, unit, barycentric, each, outer)
-            for k in range(out.shape[1]):
-                row = nodes[k]
-                total = 0.0
-                for a in range(outer.size):
-                    part_sum = 0.0
-                    for q in range(p):
-                        part_sum += each[q] * row[a * p + q]
-                    total += outer[a] * part_sum
-                out[i, k] = total
+            _weights(points[i], centre, half, rule, each, outer)
+            for k in range(values.shape[1]):
+                if to_nodes:
+                    _add_to_nodes(nodes[k], outer, each, values[i, k])
+                else:
+                    values[i, k] = _sum_of_nodes(nodes[k], outer, each)

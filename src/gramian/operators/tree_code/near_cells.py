@@ -33,15 +33,25 @@ from scipy.optimize import brentq
 from sklearn.neighbors import KDTree
 
 from gramian._core.threads import exclusive
-from gramian.operators.compiled.radial import PROFILES, Units, choose_units, prepare
-from gramian.operators.tree_code.near_loops import count_near, list_near, near_product
+from gramian.operators import costs
+from gramian.operators.compiled.radial import PROFILES, Profile, Units, choose_units, prepare
+from gramian.operators.tree_code.near_loops import (
+    NearLists,
+    Tree,
+    count_near,
+    list_near,
+    near_product,
+)
+from gramian.operators.tree_code.task import Task
 
 __all__ = ["NearCells", "find_near_cells"]
 
-LEAF = 16  # points; leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
-CELLS = 4096  # in one parallel region: interruptions get through
-SAMPLE = 256  # leaves that tell whether to go on
-WIDEN = 1.02  # factor of the radius from one trial to the next
+LEAF_POINTS = (
+    16  # leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
+)
+REGION_CELLS = 4096  # in one parallel region: interruptions get through
+SAMPLE_LEAVES = 256  # tell whether to go on
+RADIUS_GROWTH = 1.02  # factor of the radius from one trial to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,86 +68,59 @@ class NearCells:
 
     target_order: np.ndarray
     source_order: np.ndarray
-    X: np.ndarray  # (n, d), ordered
-    Z: np.ndarray  # (d, m), ordered
-    cells: tuple[np.ndarray, np.ndarray]  # first and last + 1 target of each leaf
-    starts: np.ndarray
-    runs: np.ndarray
-    profile: tuple
+    lists: NearLists
+    profile: Profile
     n_pairs: float
     error_bound: float
+    name = "near cells"
+
+    def work(self, n_columns: int) -> float:
+        """Cost of a product, in the unit of `costs`."""
+        return self.n_pairs * costs.near_pair(n_columns, self.lists.X.dtype.type)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = (self.target_order, self.X, self.Z, *self.cells, self.starts, self.runs)
         shared = self.source_order is self.target_order
-        return sum(a.nbytes for a in arrays) + (0 if shared else self.source_order.nbytes)
+        orders = (self.target_order,) if shared else (self.target_order, self.source_order)
+        return sum(array.nbytes for array in (*orders, *self.lists))
 
     def product(self, B: np.ndarray) -> np.ndarray:
         """Multiply B of shape (m, k)."""
-        y = np.ascontiguousarray(np.take(B, self.source_order, axis=0).T, dtype=self.X.dtype)
-        ordered = np.empty((len(self.X), B.shape[1]), dtype=self.X.dtype)
-        n_cells = self.cells[0].size
-        for first in range(0, n_cells, CELLS):
-            last = min(first + CELLS, n_cells)
+        dtype, n_cells = self.lists.X.dtype, self.lists.begin.size
+        y = np.ascontiguousarray(np.take(B, self.source_order, axis=0).T, dtype=dtype)
+        ordered = np.empty((len(self.lists.X), B.shape[1]), dtype=dtype)
+        for first in range(0, n_cells, REGION_CELLS):
+            last = min(first + REGION_CELLS, n_cells)
             with exclusive():
-                near_product(
-                    self.X, self.cells, self.Z, self.starts, self.runs, y, self.profile, first, last, ordered
-                )  # fmt: skip
+                near_product(self.lists, y, self.profile, first, last, ordered)
         out = np.empty_like(ordered)
         out[self.target_order] = ordered
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    order: np.ndarray
-    nodes: tuple[np.ndarray, np.ndarray, np.ndarray]  # first point, last + 1, is it a leaf?
-    boxes: tuple[np.ndarray, np.ndarray]
-    leaves: np.ndarray
-
-
-def find_near_cells(
-    X: np.ndarray,
-    Z: np.ndarray | None,
-    length_scale: np.ndarray,
-    profile: str,
-    error: float,
-    dtype: Any,
-    most_pairs: float,
-) -> NearCells | None:
-    """Find what is near; None if that is more than ``most_pairs``.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    Z : ndarray of shape (m, d) or None
-        None means X.
-    length_scale : ndarray of shape () or (d,)
-    profile : {"rbf", "matern12", "matern32", "matern52"}
-    error : float
-        Bound on the sum of magnitudes of what may be left out of a row.
-    dtype : type
-        float32 or float64, of the products.
-    most_pairs : float
-        Pairs of points beyond which lists are no use.
-    """
-    units = choose_units(X if Z is None else Z, length_scale, PROFILES[profile], "fused", dtype)
-    exact = (float(units.profile[0]), *units.profile[1:])
-    sources = _tree(X if Z is None else Z, units)
-    targets = sources if Z is None else _tree(X, units)
-    low, high = (box[targets.leaves] for box in targets.boxes)
-    sizes = (targets.nodes[1] - targets.nodes[0])[targets.leaves]
+def find_near_cells(task: Task, most_pairs: float) -> NearCells | None:
+    """Find what is near; None if that is more than ``most_pairs`` pairs of points: lists are then no use."""
+    X, error, dtype = task.X, task.error, task.dtype
+    profile = PROFILES[task.profile]
+    units = choose_units(task.sources, task.length_scale, profile, "fused", dtype)
+    exact = units.profile._replace(gain=float(units.profile.gain))
+    source_order, sources = _tree(task.sources, units)
+    target_order, targets = (source_order, sources) if task.Z is None else _tree(X, units)
+    leaves = np.flatnonzero(targets.leaf)
+    begin, end, low, high = (
+        part[leaves] for part in (targets.begin, targets.end, targets.lower, targets.upper)
+    )
+    sizes = end - begin
     radius = _reach(exact, error)
-    few = np.linspace(0, len(low) - 1, min(SAMPLE, len(low))).astype(np.int64)
+    few = np.linspace(0, len(low) - 1, min(SAMPLE_LEAVES, len(low))).astype(np.int64)
     while True:
         _, points, left_out = _counted(sources, (low[few], high[few]), radius, exact, error)
         if float(points @ sizes[few]) / float(sizes[few].sum()) * len(X) > most_pairs:
             return None
         if left_out.max() <= error:
             break
-        radius *= WIDEN
+        radius *= RADIUS_GROWTH
     # What is left out never grows with the radius: leaves for which it suffices need no second look.
     failing = np.arange(len(low))
     while True:
@@ -145,7 +128,7 @@ def find_near_cells(
         failing = failing[counts[2] > error]
         if not failing.size:
             break
-        radius *= WIDEN
+        radius *= RADIUS_GROWTH
     if len(counts[0]) < len(low):
         counts = _counted(sources, (low, high), radius, exact, error)
     n_runs, points, left_out = counts
@@ -155,48 +138,43 @@ def find_near_cells(
     starts = np.concatenate([[0], np.cumsum(n_runs)])
     runs = np.empty((int(starts[-1]), 2), dtype=np.int64)
     with exclusive():
-        list_near(sources.nodes, sources.boxes, (low, high), radius, starts, runs)
-    ordered = _ordered(X, targets, units, dtype)
-    columns = ordered if Z is None else _ordered(Z, sources, units, dtype)
-    begin, end, _ = targets.nodes
-    cells = begin[targets.leaves], end[targets.leaves]
-    return NearCells(
-        targets.order, sources.order, ordered, np.ascontiguousarray(columns.T), cells, starts, runs,
-        units.profile, n_pairs, bound,
-    )  # fmt: skip
+        list_near(sources, (low, high), radius, starts, runs)
+    rows = _ordered(X, target_order, units, dtype)
+    columns = rows if task.Z is None else _ordered(task.sources, source_order, units, dtype)
+    lists = NearLists(rows, np.ascontiguousarray(columns.T), begin, end, starts, runs)
+    return NearCells(target_order, source_order, lists, units.profile, n_pairs, bound)
 
 
-def _tree(X: np.ndarray, units: Units) -> _Tree:
-    """The k-d tree of points in the units of the loops."""
+def _tree(X: np.ndarray, units: Units) -> tuple[np.ndarray, Tree]:
+    """The k-d tree of points in the units of the loops, and the order of the points in it."""
     exact = np.asarray(X, dtype=np.float64)
     exact = exact if units.centre is None else exact - units.centre
-    _, order, nodes, bounds = KDTree(exact * units.factor, leaf_size=LEAF).get_arrays()
-    leaf = nodes["is_leaf"].astype(bool)
-    ends = nodes["idx_start"].astype(np.int64), nodes["idx_end"].astype(np.int64)
-    boxes = np.ascontiguousarray(bounds[0]), np.ascontiguousarray(bounds[1])
-    return _Tree(np.asarray(order, dtype=np.int64), (*ends, leaf), boxes, np.flatnonzero(leaf))
+    _, order, nodes, bounds = KDTree(exact * units.factor, leaf_size=LEAF_POINTS).get_arrays()
+    ends = (nodes[name].astype(np.int64) for name in ("idx_start", "idx_end"))
+    boxes = (np.ascontiguousarray(bound) for bound in bounds)
+    return np.asarray(order, dtype=np.int64), Tree(*ends, nodes["is_leaf"].astype(bool), *boxes)
 
 
-def _ordered(X: np.ndarray, tree: _Tree, units: Units, dtype: Any) -> np.ndarray:
-    return prepare(np.take(X, tree.order, axis=0), slice(None), units, dtype)[: len(X)]
+def _ordered(X: np.ndarray, order: np.ndarray, units: Units, dtype: Any) -> np.ndarray:
+    return prepare(np.take(X, order, axis=0), slice(None), units, dtype)[: len(X)]
 
 
 def _counted(
-    sources: _Tree, targets: tuple, radius: float, profile: tuple, error: float
+    sources: Tree, targets: tuple, radius: float, profile: Profile, error: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Runs, near points and the bound on what is left out, for each target box."""
     size = len(targets[0])
     counts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    for first in range(0, size, CELLS):
-        part = slice(first, first + CELLS)
+    for first in range(0, size, REGION_CELLS):
+        part = slice(first, first + REGION_CELLS)
         boxes = targets[0][part], targets[1][part]
         found = tuple(count[part] for count in counts)
         with exclusive():
-            count_near(sources.nodes, sources.boxes, boxes, radius, profile, error, *found)
+            count_near(sources, boxes, radius, profile, error, *found)
     return counts
 
 
-def _reach(profile: tuple, error: float) -> float:
+def _reach(profile: Profile, error: float) -> float:
     """Distance at which the profile is ``error``: anything nearer may not be left out."""
     gain, rooted, linear, square = profile
     if gain == 0.0:

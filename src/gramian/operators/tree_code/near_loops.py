@@ -7,6 +7,8 @@ A tree is that of scikit-learn's ``KDTree``: node p has the children 2p + 1 and 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
@@ -19,9 +21,30 @@ from gramian.operators.compiled.radial_loops import (
     distances,
 )
 
-__all__ = ["count_near", "list_near", "near_product"]
+__all__ = ["NearLists", "Tree", "count_near", "list_near", "near_product"]
 
 _DEPTH = 128  # of the stack: a binary tree of 2⁶⁴ nodes needs 65
+
+
+class Tree(NamedTuple):
+    """The nodes of a k-d tree: their points, whether they are leaves, and the boxes around their points."""
+
+    begin: np.ndarray
+    end: np.ndarray
+    leaf: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+class NearLists(NamedTuple):
+    """Points in the order of their trees, leaves of targets, and runs of near sources for each of them."""
+
+    X: np.ndarray  # (n, d), d is even
+    Z: np.ndarray  # (d, m)
+    begin: np.ndarray  # the first target of each leaf
+    end: np.ndarray  # the last one + 1
+    starts: np.ndarray  # the first run of each leaf
+    runs: np.ndarray  # first source and last + 1 of each run
 
 
 @njit(cache=True)
@@ -45,7 +68,8 @@ def _squared_reach(lower, upper, p, low, high):
 
 
 @njit(cache=True)
-def _profile_at(squared, gain, rooted, linear, square):
+def _profile_at(squared, profile):
+    gain, rooted, linear, square = profile
     if not rooted:
         return 2.0 ** (-gain * squared)
     t = min(np.sqrt(gain * squared), 2048.0)  # 2^−t is 0 there; ∞ · 0 would not be
@@ -53,7 +77,7 @@ def _profile_at(squared, gain, rooted, linear, square):
 
 
 @njit(cache=True, parallel=True)
-def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, left_out):
+def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
     Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any
@@ -62,10 +86,8 @@ def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, 
     """
     negligible = error / 64
     squared_radius = radius * radius
-    begin, end, leaf = nodes
-    lower, upper = boxes
+    begin, end, leaf, lower, upper = tree
     low, high = targets
-    gain, rooted, linear, square = profile
     for box in prange(low.shape[0]):
         stack = np.empty(_DEPTH, dtype=np.int64)
         stack[0], height = 0, 1
@@ -76,7 +98,7 @@ def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, 
             squared = _squared_gap(lower, upper, p, low[box], high[box])
             size = end[p] - begin[p]
             if squared > squared_radius:
-                most = size * _profile_at(squared, gain, rooted, linear, square)
+                most = size * _profile_at(squared, profile)
                 if leaf[p] or most <= negligible:
                     bound += most
                     continue
@@ -91,10 +113,9 @@ def count_near(nodes, boxes, targets, radius, profile, error, n_runs, n_points, 
 
 
 @njit(cache=True, parallel=True)
-def list_near(nodes, boxes, targets, radius, starts, runs):
+def list_near(tree, targets, radius, starts, runs):
     """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``; neighbours are joined."""
-    begin, end, leaf = nodes
-    lower, upper = boxes
+    begin, end, leaf, lower, upper = tree
     low, high = targets
     squared_radius = radius * radius
     for box in prange(low.shape[0]):
@@ -121,14 +142,12 @@ def list_near(nodes, boxes, targets, radius, starts, runs):
 
 
 @njit(cache=True, parallel=True, fastmath=FLAGS)
-def near_product(X, cells, Z, starts, runs, B, profile, first, last, out):
-    """Products of the target cells first to last − 1 with their near points, into rows of out.
+def near_product(lists, B, profile, first, last, out):
+    """Products of the target cells first to last − 1 with their near points, into rows of out; B is (k, m).
 
-    X (n, d) and Z (d, m) are in the order of their trees, B is (k, m), d is even. Near points are gathered to strips,
-    because runs are short.
+    Near points are gathered to strips, because runs are short.
     """
-    begin, end = cells
-    gain, rooted, linear, square = profile
+    X, Z, begin, end, starts, runs = lists
     for cell in prange(first, last):
         n = end[cell] - begin[cell]
         rows = -(-n // GROUP) * GROUP
@@ -158,7 +177,7 @@ def near_product(X, cells, Z, starts, runs, B, profile, first, last, out):
                 distances(points, i, near, 0, S[0, :width], S[1, :width])
                 distances(points, i + 2, near, 0, S[2, :width], S[3, :width])
                 for r in range(GROUP):
-                    apply_profile(S[r, :width], gain, rooted, linear, square)
+                    apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, y, 0, totals[i : i + GROUP])
         for i in range(n):
             for k in range(B.shape[0]):

@@ -36,7 +36,6 @@ import numpy as np
 from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, to_numpy
 from gramian._core.fused import inner
 from gramian.losses import Squared
-from gramian.operators import Masked
 from gramian.solvers.rkhs.lanczos import Process
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.solution import Callback, Recorder, Solution
@@ -148,8 +147,7 @@ class _System:
             self.root = xp.sqrt(column(problem.weights, problem.targets))
         self.c = self.scaled(problem.targets)
         self.norm_c = xp.sqrt(inner(self.c, self.c))
-        masked = isinstance(problem.operator, Masked) and problem.operator.mask.ndim == 2
-        self.shares_products = self.c.shape[2] == 1 and not masked
+        self.shares_products = self.c.shape[2] == 1
 
     def scaled(self, b: Array) -> Array:
         """D b."""

@@ -12,7 +12,6 @@ from gramian.operators import (
     LabelMixed,
     LinearFeatures,
     LowRank,
-    Masked,
     Separate,
     Streamed,
     TreeCode,
@@ -167,7 +166,6 @@ def test_other_operators_have_none(X):
     M, n = Dense(RBF(), X), len(X)
     intercept = Intercept(1.0, X, n)
     others = [
-        Masked(M, np.ones(n)),
         Separate([M, M]),
         LinearFeatures(Linear(), X),
         LabelMixed([(M, Identity()), (M, Scalar(2.0))]),

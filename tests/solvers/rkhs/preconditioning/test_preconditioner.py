@@ -16,7 +16,6 @@ from gramian.operators import (
     LabelMixed,
     LinearFeatures,
     LowRank,
-    Masked,
     PairGram,
     Separate,
 )
@@ -365,7 +364,6 @@ def test_operators_without_columns_run_without_one(setting, X, cheap):
     rows, columns = (part.reshape(-1)[:n] for part in np.indices((4, 4)))
     pairs = Pairs(left, right, rows, columns)
     operators = [
-        Masked(M, (np.arange(n) > 2).astype(float)),
         Separate([M, Dense(RBF(1.0), X)]),
         LinearFeatures(Linear(), X),
         PairGram(Kronecker(RBF(1.0), RBF(1.0)), pairs),
