@@ -28,6 +28,18 @@ def check_labels(name: str, values: Any, n_samples: int | None = None) -> np.nda
     return y
 
 
+def check_numbers(name: str, values: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return finite numbers of shape (n_samples,) in float64."""
+    y = check_labels(name, values, n_samples)
+    if y.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got dtype {y.dtype}.")
+    y = y.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        raise ValueError(f"{name} must be finite, got {y[bad[0]]} at position {bad[0]}.")
+    return y
+
+
 def check_nodes(
     name: str, values: Any, taxonomy: Taxonomy, n_samples: int | None = None
 ) -> np.ndarray:

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.pairs import Pairs
 from gramian.selection import pair_setting
 
-_CELLS = 400  # of a side; more would be smaller than a pixel
-
-
-def check_responses(name: str, values: Any, n_pairs: int) -> np.ndarray:
-    """Return finite numbers, one for each pair."""
-    try:
-        numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, one for each pair: {error}") from error
-    if numbers.shape != (n_pairs,):
-        raise ValueError(
-            f"{name} must have shape ({n_pairs},), one number for each pair, got {numbers.shape}."
-        )
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise ValueError(f"{name} must be finite, got {numbers[bad[0]]} at position {bad[0]}.")
-    return numbers
+SHOWN_CELLS = 400  # of a side at most; more would be smaller than a pixel
 
 
 def arranged(
@@ -85,7 +67,7 @@ def coarse(matrix: np.ndarray) -> np.ndarray:
     known = np.isfinite(matrix).astype(float)
     total = np.where(known > 0, matrix, 0.0)
     for axis, n in enumerate(matrix.shape):
-        first = np.unique(np.arange(min(n, _CELLS)) * n // min(n, _CELLS))
+        first = np.unique(np.arange(min(n, SHOWN_CELLS)) * n // min(n, SHOWN_CELLS))
         total = np.add.reduceat(total, first, axis=axis)
         known = np.add.reduceat(known, first, axis=axis)
     return np.divide(total, known, out=np.full_like(total, np.nan), where=known > 0)
