@@ -18,23 +18,10 @@ from gramian.kernels.parameters import check_positive, checked_theta, shown
 from gramian.kernels.simple import Constant
 
 
-class _Composite(Kernel):
-    """A kernel made of others, its parts; their log-parameters are concatenated in order."""
+class OfParts(Kernel):
+    """A kernel whose log-parameters are those of other kernels, its parts, in order."""
 
     _part_names: tuple[str, ...] = ("left", "right")
-
-    def __init__(self, left: Kernel, right: Kernel):
-        self.left = left
-        self.right = right
-        self._validate()
-
-    @abstractmethod
-    def _combined(self, *values: Array) -> Array:
-        """The values of this kernel from those of its parts."""
-
-    def _of_parts(self, answers: Iterable[bool]) -> bool:
-        """Whether something holds for this kernel that holds for these of its parts: for one of them."""
-        return any(answers)
 
     @property
     def _parts(self) -> list[Kernel]:
@@ -43,20 +30,6 @@ class _Composite(Kernel):
     def _with_parts(self, parts: Iterable[Kernel]) -> Kernel:
         changed = dict(zip(self._part_names, parts, strict=True))
         return type(self)(**(self.get_params(deep=False) | changed))
-
-    def _validate(self) -> None:
-        for name, part in zip(self._part_names, self._parts, strict=True):
-            if not isinstance(part, Kernel):
-                raise TypeError(f"{name} must be a kernel, got {part!r}.")
-
-    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return self._combined(*(part._evaluate(X, Z, offset) for part in self._parts))
-
-    def diag(self, X: Array) -> Array:
-        return self._combined(*(part.diag(X) for part in self._parts))
-
-    def smooth_diag(self, X: Array) -> Array:
-        return self._combined(*(part.smooth_diag(X) for part in self._parts))
 
     @property
     def theta(self) -> np.ndarray:
@@ -76,13 +49,44 @@ class _Composite(Kernel):
         parts = zip(self._parts, pieces, strict=True)
         return self._with_parts(part.clone_with_theta(piece) for part, piece in parts)
 
-    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
-        resolved = self._with_parts(part.resolve(X, weights) for part in self._parts)
-        return resolved._of_usable_size(X)
-
     @property
     def is_precomputed(self) -> bool:
         return any(part.is_precomputed for part in self._parts)
+
+
+class _Composite(OfParts):
+    """A kernel whose values are made of those of its parts."""
+
+    def __init__(self, left: Kernel, right: Kernel):
+        self.left = left
+        self.right = right
+        self._validate()
+
+    @abstractmethod
+    def _combined(self, *values: Array) -> Array:
+        """The values of this kernel from those of its parts."""
+
+    def _of_parts(self, answers: Iterable[bool]) -> bool:
+        """Whether something holds for this kernel that holds for these of its parts: for one of them."""
+        return any(answers)
+
+    def _validate(self) -> None:
+        for name, part in zip(self._part_names, self._parts, strict=True):
+            if not isinstance(part, Kernel):
+                raise TypeError(f"{name} must be a kernel, got {part!r}.")
+
+    def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
+        return self._combined(*(part._evaluate(X, Z, offset) for part in self._parts))
+
+    def diag(self, X: Array) -> Array:
+        return self._combined(*(part.diag(X) for part in self._parts))
+
+    def smooth_diag(self, X: Array) -> Array:
+        return self._combined(*(part.smooth_diag(X) for part in self._parts))
+
+    def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
+        resolved = self._with_parts(part.resolve(X, weights) for part in self._parts)
+        return resolved._of_usable_size(X)
 
     @property
     def is_diagonal(self) -> bool:

@@ -1,7 +1,6 @@
 """Kernels of pairs, made from kernels of their objects."""
 
 from gramian.kernels.pairwise.base import PairwiseKernel, Term
-from gramian.kernels.pairwise.by_name import as_pairwise_kernel
 from gramian.kernels.pairwise.named import (
     MLPK,
     Antisymmetric,
@@ -12,6 +11,7 @@ from gramian.kernels.pairwise.named import (
     Poly2D,
     Ranking,
     Symmetric,
+    as_pairwise_kernel,
 )
 
 __all__ = [

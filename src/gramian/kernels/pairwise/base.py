@@ -36,10 +36,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array
-from gramian.kernels import Kernel, as_kernel
+from gramian.kernels import Kernel
 from gramian.pairs import Pairs, match_objects
 
-__all__ = ["PairwiseKernel", "Places", "Term", "checked_base", "same_objects", "selection"]
+__all__ = ["PairwiseKernel", "Places", "Term", "same_objects", "selection"]
 
 Places = tuple[tuple[int, int, float], ...]
 ONE_PLACE: Places = ((0, 1, 1.0),)
@@ -212,14 +212,6 @@ class PairwiseKernel(Kernel):
         return self.joined(
             _vjp_of(K, X.left, others[0], left), _vjp_of(T, X.right, others[1], right)
         )
-
-
-def checked_base(name: str, kernel: Any) -> Kernel:
-    """Return the kernel of objects for a name or a kernel; errors name the argument."""
-    try:
-        return as_kernel(kernel)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def _vjp_of(kernel: Kernel, table: Any, other: Any, G: np.ndarray) -> np.ndarray:

@@ -1,74 +1,45 @@
-"""The pairwise kernels with a name: each is a tuple of terms, see `base` for their formulas."""
+"""The pairwise kernels with a name: each is a tuple of terms. The formulas are in `base`."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian.kernels import Kernel, as_kernel
-from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term, checked_base
-from gramian.kernels.parameters import DEFAULT_BOUNDS, checked_theta
+from gramian.kernels.algebra import OfParts
+from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term
+from gramian.kernels.parameters import DEFAULT_BOUNDS
 from gramian.kernels.stationary import RBF
 from gramian.pairs import Pairs
-
-__all__ = [
-    "MLPK",
-    "Antisymmetric",
-    "Cartesian",
-    "Gaussian",
-    "Kronecker",
-    "Linear",
-    "Poly2D",
-    "Ranking",
-    "Symmetric",
-]
 
 DIFFERENCE: Places = ((0, 0, 1.0), (1, 1, -1.0))  # the left object minus the right one
 
 
-class _OfKernels(PairwiseKernel):
-    """A pairwise kernel whose parameters are those of one or two kernels of objects."""
+class _OfKernels(PairwiseKernel, OfParts):
+    """A pairwise kernel whose parts are one or two kernels of objects, or their names."""
 
-    _arguments: ClassVar[tuple[str, ...]]  # of the constructor, one for each kernel
-
-    def _kernels(self) -> list[Kernel]:
-        return [as_kernel(getattr(self, name)) for name in self._arguments]
+    @property
+    def _parts(self) -> list[Kernel]:
+        return [_checked_base(name, getattr(self, name)) for name in self._part_names]
 
     def _validate(self) -> None:
-        for name in self._arguments:
-            if isinstance(checked_base(name, getattr(self, name)), PairwiseKernel):
-                raise TypeError(f"{name} must be a kernel of objects, got {getattr(self, name)!r}.")
+        for name, part in zip(self._part_names, self._parts, strict=True):
+            if isinstance(part, PairwiseKernel):
+                raise TypeError(f"{name} must be a kernel of objects, got {part!r}.")
 
     def bases(self) -> tuple[Kernel, Kernel]:
-        kernels = self._kernels()
-        return kernels[0], kernels[-1]
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.concatenate([kernel.theta for kernel in self._kernels()])
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return np.concatenate([kernel.bounds for kernel in self._kernels()])
-
-    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        kernels = self._kernels()
-        ends = np.cumsum([kernel.theta.size for kernel in kernels])
-        pieces = np.split(checked_theta(theta, int(ends[-1])), ends[:-1])
-        moved = (k.clone_with_theta(piece) for k, piece in zip(kernels, pieces, strict=True))
-        return type(self)(*moved)
+        parts = self._parts
+        return parts[0], parts[-1]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._kernels()))})"
+        return f"{type(self).__name__}({', '.join(map(repr, self._parts))})"
 
 
 class _OfTwo(_OfKernels):
     """A kernel for left and one for right objects."""
-
-    _arguments = ("left", "right")
 
     def __init__(self, left: Any = "rbf", right: Any = "rbf"):
         self.left = left
@@ -77,12 +48,12 @@ class _OfTwo(_OfKernels):
 
     @property
     def parameter_names(self) -> list[str]:
-        sides = zip(self._arguments, self._kernels(), strict=True)
+        sides = zip(self._part_names, self._parts, strict=True)
         return [f"{side} {name}" for side, kernel in sides for name in kernel.parameter_names]
 
     def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
-        sides = zip(self._kernels(), _tables(X, weights), strict=True)
-        return type(self)(*(kernel.resolve(*side) for kernel, side in sides))
+        sides = zip(self._parts, _tables(X, weights), strict=True)
+        return self._with_parts(kernel.resolve(*side) for kernel, side in sides)
 
     def joined(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.concatenate([left, right])
@@ -92,19 +63,15 @@ class _OfOne(_OfKernels):
     """One kernel for both ends."""
 
     homogeneous = True
-    _arguments = ("kernel",)
+    _part_names = ("kernel",)
 
     def __init__(self, kernel: Any = "rbf"):
         self.kernel = kernel
         self._validate()
 
-    @property
-    def parameter_names(self) -> list[str]:
-        return self.bases()[0].parameter_names
-
     def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
         (table, at_left), (_, at_right) = _tables(self.arranged(X), weights)
-        return type(self)(self.bases()[0].resolve(table, at_left + at_right))
+        return self._with_parts([self._parts[0].resolve(table, at_left + at_right)])
 
 
 class Linear(_OfTwo):
@@ -328,6 +295,73 @@ class Gaussian(PairwiseKernel):
             return self
         scale = _wide_scale(_tables(X, weights))
         return Gaussian(float(np.sqrt(scale / 2)), self.length_scale_bounds)
+
+
+_OF_TWO = (Linear, Poly2D, Kronecker, Cartesian)
+_OF_ONE = (Symmetric, Antisymmetric, Ranking, MLPK)
+_BY_NAME: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Gaussian, *_OF_TWO, *_OF_ONE)}
+
+
+def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Kernel:
+    """Return a pairwise kernel from a name and the kernels of the objects.
+
+    Parameters
+    ----------
+    pairwise : str or PairwiseKernel
+        "linear", "poly2d", "kronecker", "gaussian", "cartesian", "symmetric", "antisymmetric", "ranking" or "mlpk"; a
+        `PairwiseKernel`, or a constant times one, has its kernels already.
+    left, right : str or Kernel, default=None
+        None is "rbf", and for the right objects of a homogeneous kernel the left one.
+
+    Returns
+    -------
+    PairwiseKernel, or a constant times one
+
+    Examples
+    --------
+    >>> from gramian.kernels.pairwise import as_pairwise_kernel
+    >>> as_pairwise_kernel("kronecker", "linear", "linear")
+    Kronecker(Linear(), Linear())
+    """
+    given = [name for name, kernel in (("left", left), ("right", right)) if kernel is not None]
+    if isinstance(pairwise, Kernel) and isinstance(pairwise.amplitude()[1], PairwiseKernel):
+        if given:
+            raise ValueError(
+                f"{given[0]}_kernel must be None when pairwise_kernel is an object, which has its kernels: "
+                f"{pairwise!r}."
+            )
+        return pairwise
+    if not isinstance(pairwise, str) or pairwise not in _BY_NAME:
+        names = ", ".join(map(repr, _BY_NAME))
+        error = ValueError if isinstance(pairwise, str) else TypeError
+        raise error(
+            f"pairwise_kernel must be an object of gramian.kernels.pairwise or one of {names}; got {pairwise!r}."
+        )
+    kind = _BY_NAME[pairwise]
+    if kind is Gaussian:
+        if given:
+            raise ValueError(
+                f"{given[0]}_kernel must be None for pairwise_kernel='gaussian', which is its own kernel. For other "
+                "Gaussians use 'kronecker' with RBF kernels, or gramian.kernels.pairwise.Gaussian(length_scale)."
+            )
+        return kind()
+    first = _checked_base("left_kernel", "rbf" if left is None else left)
+    if not kind.homogeneous:
+        return kind(first, _checked_base("right_kernel", "rbf" if right is None else right))
+    if right is not None and (left is None or as_kernel(right) != as_kernel(left)):
+        raise ValueError(
+            f"right_kernel must be None for pairwise_kernel={pairwise!r}: both ends are objects of one kind, with "
+            f"left_kernel; got {right!r}."
+        )
+    return kind(first)
+
+
+def _checked_base(name: str, kernel: Any) -> Kernel:
+    """Return the kernel of objects for a name or a kernel; errors name the argument."""
+    try:
+        return as_kernel(kernel)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _tables(X: Pairs, weights: Any) -> list[tuple[Any, np.ndarray]]:
