@@ -22,7 +22,7 @@ from gramian.pairs.matching import one_table
 from gramian.pairs.reading import looked_up, sides_of_wide
 from gramian.pairs.tables import Side, checked_ids, checked_index, checked_table
 
-__all__ = ["Pairs"]
+__all__ = ["Pairs", "check_pairs"]
 
 
 class Pairs:
@@ -316,9 +316,8 @@ class Pairs:
             seen = [seen[0] | seen[1]] * 2
         left_used = np.flatnonzero(seen[0])
         right_used = left_used if self.homogeneous else np.flatnonzero(seen[1])
-        left, right = self._parts
-        small = self._made_of(left.only(left_used, seen[0]), right.only(right_used, seen[1]))
-        return small, left_used, right_used
+        parts = zip(self._parts, seen, strict=True)
+        return self._made_of(*(part.only(s) for part, s in parts)), left_used, right_used
 
     def as_homogeneous(self) -> Pairs:
         """The same pairs with one table for both ends; objects that are in both tables are kept once.
@@ -350,7 +349,7 @@ class Pairs:
         'ndarray'
         """
         sides = zip(self._parts, other.sides, strict=True)
-        return self._made_of(*(p._replace(table=_formatted(p.table, s.table)) for p, s in sides))
+        return self._made_of(*(part.in_format_of(side) for part, side in sides))
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cells (i, j) that occur, each once.
@@ -394,7 +393,7 @@ class Pairs:
         return np.concatenate([left[self.left_index], right[self.right_index]], axis=1)
 
 
-def _formatted(table: Any, like: Any) -> Any:
-    if table is None or sp.issparse(table) == sp.issparse(like):
-        return table
-    return table.toarray() if sp.issparse(table) else sp.csr_array(table)
+def check_pairs(name: str, pairs: Any) -> None:
+    """Refuse what is not a Pairs."""
+    if not isinstance(pairs, Pairs):
+        raise TypeError(f"{name} must be a Pairs, got {type(pairs).__name__}. Use Pairs.from_wide.")

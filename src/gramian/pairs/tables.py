@@ -24,12 +24,19 @@ class Side(NamedTuple):
         """Number of objects, also those in no pair."""
         return int(self.table.shape[0])
 
-    def only(self, used: np.ndarray, seen: np.ndarray) -> Side:
-        """The same end with a table of the objects that are used; ``seen`` says so for all of them."""
+    def only(self, seen: np.ndarray) -> Side:
+        """The same end with a table of the objects that were seen."""
         index = (np.cumsum(seen) - 1)[self.index]
-        if self.table is None or used.size == seen.size:
+        if self.table is None or seen.all():
             return self._replace(index=index)
-        return Side(self.table[used], None if self.ids is None else self.ids[used], index)
+        return Side(self.table[seen], None if self.ids is None else self.ids[seen], index)
+
+    def in_format_of(self, other: Side) -> Side:
+        """The same end with a table that is sparse or dense as another one."""
+        if self.table is None or sp.issparse(self.table) == sp.issparse(other.table):
+            return self
+        sparse = sp.issparse(self.table)
+        return self._replace(table=self.table.toarray() if sparse else sp.csr_array(self.table))
 
 
 def is_frame(values: Any) -> bool:
@@ -121,10 +128,7 @@ def checked_ids(side: str, ids: Any, table: Any, n_objects: int) -> np.ndarray |
         return np.array(listed, dtype=str)
     if all(isinstance(value, int) and abs(value) < 2**63 for value in listed):
         return np.array(listed, dtype=np.int64)
-    array = np.empty(len(listed), dtype=object)
-    for row, value in enumerate(listed):  # one by one: NumPy would make a table of tuples
-        array[row] = value
-    return array
+    return np.fromiter(listed, dtype=object)  # np.array would make a table of tuples
 
 
 def rows_of_ids(name: str, ids: list) -> dict[Any, int]:

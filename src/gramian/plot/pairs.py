@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.validation import check_flag
 from gramian.metrics._checks import check_numbers
 from gramian.pairs import Pairs
+from gramian.pairs.container import check_pairs
 from gramian.plot._axes import axes_beside, axes_or_new, size_in_points
 from gramian.plot._pair_matrix import arranged, coarse, matrix_of
 from gramian.plot._tree import fitted, width_of
@@ -128,9 +129,7 @@ class PairMatrixDisplay:
         -------
         PairMatrixDisplay
         """
-        if not isinstance(pairs, Pairs):
-            kind = type(pairs).__name__
-            raise TypeError(f"pairs must be a Pairs, got {kind}. Use Pairs.from_wide.")
+        check_pairs("pairs", pairs)
         if not len(pairs):
             raise ValueError("pairs is empty: there is nothing to show.")
         check_flag("sort", sort)

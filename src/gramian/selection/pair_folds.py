@@ -44,6 +44,7 @@ from sklearn.utils import check_random_state
 
 from gramian._core.validation import check_choice, check_flag, check_number
 from gramian.pairs import Pairs, match_objects
+from gramian.pairs.container import check_pairs
 
 _LOGGER = logging.getLogger("gramian")
 SETTINGS = ("A", "B", "C", "D")
@@ -342,11 +343,8 @@ def pair_setting(train: Pairs, new: Pairs) -> np.ndarray:
     >>> pair_setting(pairs[:1], pairs)
     array(['A', 'C', 'B', 'D'], dtype='<U1')
     """
-    for name, pairs in (("train", train), ("new", new)):
-        if not isinstance(pairs, Pairs):
-            raise TypeError(
-                f"{name} must be a Pairs, got {type(pairs).__name__}. Use Pairs.from_wide."
-            )
+    check_pairs("train", train)
+    check_pairs("new", new)
     known = []
     for side, old in zip(new.sides, train.sides, strict=True):
         ends = np.concatenate([train.left_index, train.right_index])

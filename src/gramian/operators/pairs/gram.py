@@ -16,7 +16,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian._core.memory import working_memory
@@ -28,7 +27,7 @@ from gramian.operators.inputs.dense import Dense
 from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.pairs.cells import Cells
-from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator, product_shape
+from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator, dense, product_shape
 from gramian.operators.pairs.route import best_route
 from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators
 from gramian.pairs import Pairs
@@ -160,9 +159,9 @@ class PairGram(KernelOperator):
         entries = (m + new.n_left) * d + (q + new.n_right) * r + 4 * d * r + (m + new.n_left) * r
         if entries * self.dtype.itemsize > working_memory():
             return None
-        scaled = _dense(old.left) * self.dtype.type(scales[0] * scales[1])
+        scaled = dense(old.left) * self.dtype.type(scales[0] * scales[1])
         targets, sources = self._cells[0]
-        tables = _dense(new.left), _dense(new.right), scaled, _dense(old.right)
+        tables = dense(new.left), dense(new.right), scaled, dense(old.right)
         return ThroughFeatures(*tables, targets, sources)
 
     def _dual_cost(self) -> float:
@@ -264,7 +263,3 @@ def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOpe
         return Dense(kernel, old)
     kind = LinearFeatures if kernel.linear_variance is not None else Streamed
     return kind(kernel, old) if square else kind(kernel, new, old)
-
-
-def _dense(table: Any) -> np.ndarray:
-    return table.toarray() if sp.issparse(table) else np.ascontiguousarray(table)

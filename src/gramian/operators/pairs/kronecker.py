@@ -34,16 +34,14 @@ from gramian.operators.pairs import loops
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.route import Route, Shape, best_route, flops
 
-__all__ = ["KroneckerProduct", "TermOperator", "product_shape"]
+__all__ = ["KroneckerProduct", "TermOperator", "dense", "product_shape"]
 
 # From which estimated cost other threads are worth waking, and the same right after a matrix product, whose threads
 # are still spinning. Measured on both cores of the machine of benchmarks/RESULTS.md.
 THREADED_FLOPS = flops(3e4)
 THREADED_FLOPS_AFTER_BLAS = flops(4e6)
 FACTOR_CACHE_BYTES = 2**24  # of the factor that a stretch of `spread` may use
-INTERMEDIATE_BYTES = (
-    2**27
-)  # of matrices between the phases beyond which right-hand sides go one by one
+INTERMEDIATE_BYTES = 2**27  # of matrices between the phases; beyond, right-hand sides go one by one
 BLAS_BLOCK_ROWS = 2048  # the most rows of a block that one call of BLAS multiplies
 
 
@@ -119,7 +117,9 @@ class KroneckerProduct(TermOperator):
             )
         flat = _flat(B)
         cells = self.sources.gathered(flat.astype(self.dtype, copy=False))
-        at_once = self._columns_at_once()
+        (a, c), (b, d) = self.targets.size, self.sources.size
+        entry_bytes = max(1, b * c, a * d, b * d) * self.dtype.itemsize
+        at_once = max(1, INTERMEDIATE_BYTES // entry_bytes)
         rows = [np.empty((0, self.targets.n_cells), self.dtype)] * (not flat.shape[1])
         rows += [
             self._products(np.ascontiguousarray(cells[:, k : k + at_once].T))
@@ -147,7 +147,7 @@ class KroneckerProduct(TermOperator):
         turned = (None if m is None else np.ascontiguousarray(m.T) for m in (self.left, self.right))
         return KroneckerProduct(*turned, self.sources, self.targets)
 
-    def to_dense(self) -> np.ndarray:
+    def todense(self) -> np.ndarray:
         """Return the matrix itself; for small problems and tests."""
         return self @ np.eye(self.shape[1], dtype=self.dtype)
 
@@ -174,10 +174,10 @@ class KroneckerProduct(TermOperator):
             W = self.targets.by_row.matrix(E_cells[:, k])
             if left is not None:  # W right Vᵀ
                 inner = V.T if self.right is None else (V @ self.right.T).T
-                left += _dense(W @ inner)
+                left += dense(W @ inner)
             if right is not None:  # Wᵀ left V
                 inner = V if self.left is None else (V.T @ self.left.T).T
-                right += _dense(W.T @ inner)
+                right += dense(W.T @ inner)
         return left, right
 
     def whole_factors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -188,10 +188,6 @@ class KroneckerProduct(TermOperator):
         return self.left, self.right, order
 
     # --- some columns -----------------------------------------------------------------------
-
-    def _columns_at_once(self) -> int:
-        (a, c), (b, d) = self.targets.size, self.sources.size
-        return max(1, INTERMEDIATE_BYTES // (max(1, b * c, a * d, b * d) * self.dtype.itemsize))
 
     def _route(self, count: int) -> Route:
         """The route where ``count`` coefficients are not zero."""
@@ -312,5 +308,6 @@ def _even(n: int, threads: int) -> np.ndarray:
     return np.linspace(0, n, parts + 1).astype(np.int64)
 
 
-def _dense(matrix: Any) -> np.ndarray:
+def dense(matrix: Any) -> np.ndarray:
+    """A sparse or dense matrix with all its entries."""
     return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)

@@ -23,18 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-__all__ = [
-    "CellRows",
-    "direct",
-    "fill",
-    "multiply_and_read",
-    "multiply_each",
-    "multiply_turned",
-    "read",
-    "spread",
-    "spread_transposed",
-]
-
 _LOOSE = {"contract", "reassoc", "nsz"}
 TRANSPOSED_ROWS = 32  # that are written together: long enough stretches
 

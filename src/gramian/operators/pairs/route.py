@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-__all__ = ["FLOP_NANOSECONDS", "Route", "Shape", "best_route", "flops"]
+__all__ = ["ROUTES", "Route", "Shape", "best_route", "flops"]
 
 
 # Nanoseconds of one flop (half a multiplication and addition) of a matrix product in float64. This and all other times
@@ -49,6 +49,8 @@ RATES = {  # by the bytes of an entry
     8: Rates(*map(flops, (0.105, 0.108, 0.042, 0.4, 1.6, 1.0))),
     4: Rates(*map(flops, (0.060, 0.055, 0.0215, 0.2, 1.3, 1.0))),
 }
+PHASES = ("cells", "blocks")
+ROUTES = (*product(("right", "left"), PHASES, PHASES), ("neither", "cells", "cells"))
 CACHE_BYTES = 2**25  # loops over a larger matrix wait for memory
 DIRECT_PRODUCT_FLOPS = flops(1.2)  # one product of the ninth route
 LOOP_START_FLOPS = flops(2e4)  # starting two parallel loops
@@ -126,14 +128,14 @@ def best_route(shape: Shape, itemsize: int) -> Route:
     """
     # cells are stored by rows of the left factor; the other order gathers and scatters them
     reorder = {"right": 0.0, "left": (shape.e + shape.f) * RATES[itemsize].move}
+    orders = {"right": shape, "left": shape.turned()}
     costs = {
-        (first, one, two): _cost(sizes, one, two, itemsize) + reorder[first]
-        for first, sizes in (("right", shape), ("left", shape.turned()))
-        for one, two in product(("cells", "blocks"), repeat=2)
-        if not sizes.left_identity
+        (first, one, two): _cost(orders[first], one, two, itemsize) + reorder[first]
+        for first, one, two in ROUTES[:-1]
+        if not orders[first].left_identity
     }
     if not (shape.left_identity or shape.right_identity):
-        costs["neither", "cells", "cells"] = DIRECT_PRODUCT_FLOPS * shape.e * shape.f
+        costs[ROUTES[-1]] = DIRECT_PRODUCT_FLOPS * shape.e * shape.f
     ranked = sorted(costs, key=costs.__getitem__)
     estimates = ", ".join(
         f"{first} first, {one} then {two}: {costs[first, one, two] * FLOP_NANOSECONDS * 1e-6:.3g} ms"

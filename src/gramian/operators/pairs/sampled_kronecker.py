@@ -8,7 +8,7 @@ import numpy as np
 
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.kronecker import KroneckerProduct
-from gramian.operators.pairs.route import Route
+from gramian.operators.pairs.route import ROUTES, Route
 
 __all__ = ["SampledKronecker"]
 
@@ -120,15 +120,12 @@ def _cells(names: tuple[str, str], index: list[np.ndarray], size: tuple[int, int
 
 
 def _checked_route(route: Any, left: np.ndarray | None, right: np.ndarray | None) -> Route:
-    phases = ("cells", "blocks")
-    good = isinstance(route, tuple) and len(route) == 3 and set(route[1:]) <= set(phases)
-    if good and route[0] == "neither":
-        good = route[1:] == ("cells", "cells") and left is not None and right is not None
-    if not good or route[0] not in ("right", "left", "neither"):
+    """The route that was asked for; only a matrix may be the last factor, or one of two that go side by side."""
+    matrices = {"right": (left,), "left": (right,), "neither": (left, right)}
+    if route not in ROUTES or any(matrix is None for matrix in matrices[route[0]]):
         raise ValueError(
             "route must be (first, phase_one, phase_two) with first 'right' or 'left' and phases 'cells' or 'blocks', "
-            f"or ('neither', 'cells', 'cells') for two matrices; got {route!r}."
+            "where the other factor is a matrix, or ('neither', 'cells', 'cells') for two matrices; "
+            f"got {route!r}."
         )
-    if route[0] != "neither" and (left if route[0] == "right" else right) is None:
-        raise ValueError(f"route {route!r} ends with an identity: take its factor first.")
     return Route(*route)

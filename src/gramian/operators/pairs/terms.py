@@ -6,7 +6,6 @@ Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,11 +152,11 @@ class ThroughOperators(TermOperator):
         sources: Cells,
         nbytes: float,
     ):
-        self.left = left
-        self.right = right
         self.targets = targets
         self.sources = sources
         self.panel_bytes = nbytes
+        self.right_tiled = _Order(right, left, sources.by_row, targets.by_column)
+        self.left_tiled = _Order(left, right, sources.by_column, targets.by_row)
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self._multiplied(B, lambda operator, values: operator @ values)
@@ -168,7 +167,7 @@ class ThroughOperators(TermOperator):
 
     def _multiplied(self, B: np.ndarray, times: Any) -> np.ndarray:
         cells = self.sources.gathered(B)
-        order = min((self._right_tiled(), self._left_tiled()), key=lambda o: _work(o, B.shape[1]))
+        order = min((self.right_tiled, self.left_tiled), key=lambda o: _work(o, B.shape[1]))
         targets = order.targets
         out = np.empty((self.targets.n_cells, B.shape[1]), B.dtype)
         for first, inner in self._panels(order, cells):
@@ -182,7 +181,7 @@ class ThroughOperators(TermOperator):
     def kernel_gradients(self, E: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradients of ``⟨E, op F⟩`` in the log-parameters of the left and the right kernel."""
         E, F = self.targets.gathered(E), self.sources.gathered(F)
-        return self._gradient(self._right_tiled(), E, F), self._gradient(self._left_tiled(), E, F)
+        return self._gradient(self.right_tiled, E, F), self._gradient(self.left_tiled, E, F)
 
     def _gradient(self, order: _Order, E: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Gradient of ``⟨W, O V Tᵀ⟩`` in the log-parameters of O."""
@@ -195,12 +194,6 @@ class ThroughOperators(TermOperator):
             weights = np.stack([part[some].toarray().T for part in W], axis=2)
             total += order.other.vjp(weights, inner)
         return total
-
-    def _right_tiled(self) -> _Order:
-        return _Order(self.right, self.left, self.sources.by_row, self.targets.by_column)
-
-    def _left_tiled(self) -> _Order:
-        return _Order(self.left, self.right, self.sources.by_column, self.targets.by_row)
 
     def _panels(self, order: _Order, cells: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first object of each panel and ``V T_Jᵀ``, of shape (objects of O, |J|, k)."""
@@ -228,10 +221,10 @@ class ThroughOperators(TermOperator):
         if filled:
             yield first, inner[:, :filled]
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
         """Bytes of the operators."""
-        return self.left.nbytes + self.right.nbytes
+        return self.left_tiled.tiled.nbytes + self.left_tiled.other.nbytes
 
 
 def _work(order: _Order, k: int) -> float:
