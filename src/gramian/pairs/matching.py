@@ -137,5 +137,7 @@ def one_table(left: Side, right: Side) -> tuple[Any, np.ndarray | None, np.ndarr
         rows = [left.table, right.table[new]]
         sparse = any(map(sp.issparse, rows))
         table = sp.csr_array(sp.vstack(rows)) if sparse else np.concatenate(rows)
-    named = left.ids is not None and right.ids is not None
-    return table, np.concatenate([left.ids, right.ids[new]]) if named else None, number
+    ids = None
+    if left.ids is not None and right.ids is not None:
+        ids = np.concatenate([left.ids, right.ids[new]])
+    return table, ids, number

@@ -318,8 +318,8 @@ def _ticks(
 
 
 def _range_of(matrices: list[np.ndarray]) -> tuple[float, float]:
-    low = min(float(np.nanmin(matrix)) for matrix in matrices)
-    high = max(float(np.nanmax(matrix)) for matrix in matrices)
+    shown = np.concatenate([matrix.ravel() for matrix in matrices])
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 

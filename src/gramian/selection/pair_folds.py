@@ -365,7 +365,5 @@ def _two_classes(y: Any, n_pairs: int) -> np.ndarray | None:
     y = np.asarray(y)
     if y.shape[:1] != (n_pairs,):
         raise ValueError(f"y must have {n_pairs} entries, one for each pair in X; got {y.shape}.")
-    if y.ndim != 1:
-        return None
     values = np.unique(y)
-    return y == values[1] if len(values) == 2 else None
+    return y == values[1] if y.ndim == 1 and len(values) == 2 else None

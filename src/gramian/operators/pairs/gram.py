@@ -109,7 +109,7 @@ class PairGram(KernelOperator):
             index, size = [s.index for s in pairs.sides], [s.size for s in pairs.sides]
             index[side] = np.where(number < 0, n_known, number)[index[side]]
             size[side] = n_known + 1
-            cells.append(Cells.of(*index, tuple(size)))
+            cells.append(Cells.of(index[0], index[1], (size[0], size[1])))
         return cells[0], cells[1]
 
     def _build(self) -> None:
@@ -143,10 +143,10 @@ class PairGram(KernelOperator):
 
     def _term(self, term: Term, targets: Any, sources: Any) -> TermOperator:
         """The product with one term through stored matrices."""
-        factors = [_factor(*side) for side in zip(term.factors, self._matrices, strict=True)]
+        A, B = (_factor(*side) for side in zip(term.factors, self._matrices, strict=True))
         if "ones" in term.factors:
-            return OneSided(factors[1 - term.factors.index("ones")], targets, sources)
-        return KroneckerProduct(*factors, targets, sources, once=self.Z is not None)
+            return OneSided(B if term.left == "ones" else A, targets, sources)
+        return KroneckerProduct(A, B, targets, sources, once=self.Z is not None)
 
     def _primal(self) -> ThroughFeatures | None:
         """The form through features, if there is one and its dense tables and weights fit the memory."""
@@ -180,8 +180,8 @@ class PairGram(KernelOperator):
     def _streamed(self) -> ThroughOperators:
         square = self.Z is None
         sides = zip(self.kernel.bases(), self._new.sides, self._old.sides, strict=True)
-        operators = (_streamed_side(k, new.table, old.table, square) for k, new, old in sides)
-        return ThroughOperators(*operators, *self._cells[0], nbytes=working_memory() / 4)
+        left, right = (_streamed_side(k, new.table, old.table, square) for k, new, old in sides)
+        return ThroughOperators(left, right, *self._cells[0], nbytes=working_memory() / 4)
 
     # --- the operator -----------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ def _cells(pairs: Pairs, places: Places) -> Cells:
     return Cells.combined(parts, (pairs.n_left, pairs.n_right))
 
 
-def _factor(name: str, matrix: np.ndarray) -> np.ndarray | None:
+def _factor(name: str, matrix: np.ndarray) -> Any:
     """A factor of a term; None for ones and for the identity."""
     if name == "kernel":
         return matrix

@@ -138,16 +138,18 @@ class KroneckerProduct(TermOperator):
     def _double(self) -> KroneckerProduct:
         if self.dtype == np.float64:
             return self
-        factors = (None if m is None else m.astype(np.float64) for m in (self.left, self.right))
-        return KroneckerProduct(*factors, self.targets, self.sources)
+        left, right = (None if m is None else m.astype(np.float64) for m in (self.left, self.right))
+        return KroneckerProduct(left, right, self.targets, self.sources)
 
     @property
     def T(self) -> KroneckerProduct:
         """The transposed operator, from targets to sources."""
-        turned = (None if m is None else np.ascontiguousarray(m.T) for m in (self.left, self.right))
-        return KroneckerProduct(*turned, self.sources, self.targets)
+        left, right = (
+            None if m is None else np.ascontiguousarray(m.T) for m in (self.left, self.right)
+        )
+        return KroneckerProduct(left, right, self.sources, self.targets)
 
-    def todense(self) -> np.ndarray:
+    def to_dense(self) -> np.ndarray:
         """Return the matrix itself; for small problems and tests."""
         return self @ np.eye(self.shape[1], dtype=self.dtype)
 
@@ -203,8 +205,8 @@ class KroneckerProduct(TermOperator):
         route = self.route_ if count == values.shape[1] else self._route(count)
         out = np.empty((len(values), self.targets.n_cells), self.dtype)
         if route.first == "neither":
-            places = ((cells.rows, cells.columns) for cells in (self.targets, self.sources))
-            loops.direct(*places, values, self.left, self.right, out)
+            to, of = ((cells.rows, cells.columns) for cells in (self.targets, self.sources))
+            loops.direct(to, of, values, self.left, self.right, out)
             return out
         turned = route.first == "left"
         last = self.right if turned else self.left

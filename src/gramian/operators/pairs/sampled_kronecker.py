@@ -116,7 +116,7 @@ def _cells(names: tuple[str, str], index: list[np.ndarray], size: tuple[int, int
             raise ValueError(
                 f"{name} must be between 0 and {limit - 1}, got {values[bad[0]]} at position {bad[0]}."
             )
-    return Cells.of(*index, size)
+    return Cells.of(index[0], index[1], size)
 
 
 def _checked_route(route: Any, left: np.ndarray | None, right: np.ndarray | None) -> Route:
