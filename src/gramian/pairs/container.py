@@ -247,7 +247,7 @@ class Pairs:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of both tables."""
+        """The floating-point type of both tables."""
         return self.left.dtype
 
     @property

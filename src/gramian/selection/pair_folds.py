@@ -161,11 +161,9 @@ class PairKFold(BaseCrossValidator):
                 continue
             if positive is not None:
                 self._warn_of_one_class(fold, where, positive, train, test)
-            _LOGGER.info(
-                "PairKFold setting %s, fold %d (%s): %d training pairs, %d test pairs, %d in neither",
-                *(self.setting, fold, where, len(train), len(test)),
-                len(pairs) - len(train) - len(test),
-            )
+            counts = (len(train), len(test), len(pairs) - len(train) - len(test))
+            text = "PairKFold setting %s, fold %d (%s): %d training pairs, %d test pairs, %d in neither"
+            _LOGGER.info(text, self.setting, fold, where, *counts)
             yield train, test
         if skipped == self._n_folds():
             raise ValueError(

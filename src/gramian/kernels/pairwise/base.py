@@ -5,8 +5,8 @@ With K the matrix of the left kernel and T that of the right one, every kernel h
     Σ_r Σ_s w_r w_s A[o_r, o_s] B[o'_r, o'_s]
 
 where A and B are K or T, their squares, the identity or ones, and r and s run over a few ways to place the two ends of
-a pair on rows and columns. Such a term is one vec trick (`operators.SampledKronecker`), and none where a factor is
-ones; so metric learning needs one, not ten.
+a pair on rows and columns. A product with such a term is one vec trick (`operators.SampledKronecker`), and where a
+factor is ones not even that; so metric learning needs one vec trick, not ten.
 
 =============  ===========================================  =================================================
 kernel         k((i, j), (k, l))                            product with v; V[k, l] = v, z₁, z₂ its margins
@@ -43,9 +43,8 @@ __all__ = ["PairwiseKernel", "Places", "Term", "same_objects", "selection"]
 
 Places = tuple[tuple[int, int, float], ...]
 ONE_PLACE: Places = ((0, 1, 1.0),)
-ENTRIES_AT_ONCE = (
-    256  # of a matrix that are evaluated together, with all others of their rows and columns
-)
+# Entries of a matrix that are evaluated together; with them come all others of their rows and columns.
+ENTRIES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)

@@ -160,9 +160,8 @@ class PairGram(KernelOperator):
         if entries * self.dtype.itemsize > working_memory():
             return None
         scaled = dense(old.left) * self.dtype.type(scales[0] * scales[1])
-        targets, sources = self._cells[0]
-        tables = dense(new.left), dense(new.right), scaled, dense(old.right)
-        return ThroughFeatures(*tables, targets, sources)
+        tables = (dense(new.left), dense(new.right)), (scaled, dense(old.right))
+        return ThroughFeatures(*tables, *self._cells[0])
 
     def _dual_cost(self) -> float:
         """Estimated cost of the dual form, without its matrices."""
@@ -181,7 +180,7 @@ class PairGram(KernelOperator):
         square = self.Z is None
         sides = zip(self.kernel.bases(), self._new.sides, self._old.sides, strict=True)
         left, right = (_streamed_side(k, new.table, old.table, square) for k, new, old in sides)
-        return ThroughOperators(left, right, *self._cells[0], nbytes=working_memory() / 4)
+        return ThroughOperators((left, right), *self._cells[0], nbytes=working_memory() / 4)
 
     # --- the operator -----------------------------------------------------------------------
 

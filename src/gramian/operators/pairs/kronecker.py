@@ -299,7 +299,7 @@ def product_shape(targets: Cells, sources: Cells, count: int, *identities: bool)
 
 
 def _flat(B: np.ndarray) -> np.ndarray:
-    """All axes but the first as one; -1 would not do without rows."""
+    """All axes but the first as one; without rows, reshape could not work out the size of -1."""
     return B.reshape(B.shape[0], prod(B.shape[1:]))
 
 

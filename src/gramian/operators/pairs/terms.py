@@ -6,11 +6,13 @@ Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entri
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gramian._core.arrays import row_blocks
+from gramian.operators import costs
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells, SortedCells
@@ -18,15 +20,15 @@ from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator
 
 __all__ = ["OneSided", "ThroughFeatures", "ThroughOperators"]
 
-# In flops of a matrix product in float64, measured on the machine of benchmarks/RESULTS.md: a kernel value by NumPy,
-# and a number of a sparse matrix times one column.
-KERNEL_VALUE_FLOPS = 250
+Tables = tuple[np.ndarray, np.ndarray]
+Operators = tuple[InputOperator, InputOperator]
+# A number of a sparse matrix times one column, in the unit of `costs` and on the machine that it names.
 SPARSE_ENTRY_FLOPS = 20
-DENSE_RATIO = (
-    8  # so many times as many numbers as a sparse matrix has are still worth storing, for BLAS
-)
+# A sparse matrix is stored as a dense one, for BLAS, if that has at most so many times as many numbers.
+DENSE_RATIO = 8
 
 
+@dataclass(frozen=True, eq=False)
 class OneSided(TermOperator):
     """``R A S`` where one factor of the Kronecker product is ones: no vec trick.
 
@@ -49,10 +51,9 @@ class OneSided(TermOperator):
            [8.]])
     """
 
-    def __init__(self, matrix: np.ndarray, reads: Any, sources: Any):
-        self.matrix = matrix
-        self.reads = reads
-        self.sources = sources
+    matrix: np.ndarray
+    reads: Any
+    sources: Any
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         inner = (self.sources @ B).astype(self.matrix.dtype, copy=False)
@@ -82,24 +83,18 @@ class ThroughFeatures(TermOperator):
 
     Parameters
     ----------
-    new_left, new_right : ndarray of shape (a, d) and (c, r)
-    left, right : ndarray of shape (b, d) and (m, r)
+    new : tuple of ndarray of shape (a, d) and (c, r)
+        Tables of the left and of the right objects whose pairs are read.
+    old : tuple of ndarray of shape (b, d) and (m, r)
+        The same for the pairs that the coefficients belong to.
     targets, sources : Cells
     """
 
-    def __init__(
-        self,
-        new_left: np.ndarray,
-        new_right: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        targets: Cells,
-        sources: Cells,
-    ):
-        weights = Cells.grid(left.shape[1], right.shape[1])
-        turned = (np.ascontiguousarray(left.T), np.ascontiguousarray(right.T))
-        self.collect = KroneckerProduct(*turned, weights, sources)
-        self.read = KroneckerProduct(new_left, new_right, targets, weights)
+    def __init__(self, new: Tables, old: Tables, targets: Cells, sources: Cells):
+        weights = Cells.grid(old[0].shape[1], old[1].shape[1])
+        left, right = (np.ascontiguousarray(table.T) for table in old)
+        self.collect = KroneckerProduct(left, right, weights, sources)
+        self.read = KroneckerProduct(*new, targets, weights)
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self.read @ (self.collect @ B)
@@ -138,20 +133,15 @@ class ThroughOperators(TermOperator):
 
     Parameters
     ----------
-    left, right : InputOperator of shape (a, b) and (c, d)
+    sides : tuple of InputOperator of shape (a, b) and (c, d)
+        Left and right.
     targets, sources : Cells
     nbytes : float
         Budget for ``inner``; its product takes as much again, and so may copies in another precision.
     """
 
-    def __init__(
-        self,
-        left: InputOperator,
-        right: InputOperator,
-        targets: Cells,
-        sources: Cells,
-        nbytes: float,
-    ):
+    def __init__(self, sides: Operators, targets: Cells, sources: Cells, nbytes: float):
+        left, right = sides
         self.targets = targets
         self.sources = sources
         self.panel_bytes = nbytes
@@ -231,5 +221,5 @@ def _work(order: _Order, k: int) -> float:
     """Estimated cost of a product with k columns, in flops."""
     rows, columns = order.tiled.shape
     return order.other.work(rows * k) + rows * (
-        KERNEL_VALUE_FLOPS * columns + SPARSE_ENTRY_FLOPS * k * order.sources.columns.size
+        costs.TILED_VALUE_FLOPS * columns + SPARSE_ENTRY_FLOPS * k * order.sources.columns.size
     )
