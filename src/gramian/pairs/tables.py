@@ -70,8 +70,7 @@ def checked_table(name: str, table: Any) -> Any:
         if not table.has_canonical_format:
             table = table.copy()  # the caller's array stays as it is
             table.sum_duplicates()
-        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-        rows = np.unique(rows[~np.isfinite(table.data)])
+        rows = np.unique(table.tocoo().row[~np.isfinite(table.data)])
     else:
         table = np.ascontiguousarray(table, dtype=dtype)
         rows = np.flatnonzero(~np.isfinite(table).all(axis=1))

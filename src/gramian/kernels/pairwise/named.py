@@ -376,13 +376,13 @@ def _wide_scale(sides: Any) -> float:
     """`data_scale` of the wide table, from the tables and the weights of their rows."""
     features = sum(table.shape[1] for table, _ in sides)
     entries = features * sides[0][1].sum()
-    mean = sum(float(np.sum(counts @ table)) for table, counts in sides) / entries
+    sums = [float(np.sum(counts @ table)) for table, counts in sides]
+    mean = sum(sums) / entries
     variance = 0.0
-    for table, counts in sides:
+    for (table, counts), total in zip(sides, sums, strict=True):
         if sp.issparse(table):  # the zeros count
             squares = float(np.sum(counts @ table.multiply(table)))
-            crossed = float(np.sum(counts @ table))
-            variance += squares - 2 * mean * crossed + mean**2 * counts.sum() * table.shape[1]
+            variance += squares - 2 * mean * total + mean**2 * counts.sum() * table.shape[1]
         else:
             variance += float(np.sum(counts @ (table.astype(np.float64) - mean) ** 2))
     scale = features * variance / entries

@@ -141,14 +141,6 @@ class KroneckerProduct(TermOperator):
         left, right = (None if m is None else m.astype(np.float64) for m in (self.left, self.right))
         return KroneckerProduct(left, right, self.targets, self.sources)
 
-    @property
-    def T(self) -> KroneckerProduct:
-        """The transposed operator, from targets to sources."""
-        left, right = (
-            None if m is None else np.ascontiguousarray(m.T) for m in (self.left, self.right)
-        )
-        return KroneckerProduct(left, right, self.sources, self.targets)
-
     def to_dense(self) -> np.ndarray:
         """Return the matrix itself; for small problems and tests."""
         return self @ np.eye(self.shape[1], dtype=self.dtype)
