@@ -1,4 +1,4 @@
-"""The closed form of `kronecker_ridge` as a solver: every cell of a Kronecker product kernel observed once.
+"""The closed form of `ridge` as a solver: every cell of a Kronecker product kernel observed once.
 
 Optimality: ρ = 0, up to the rounding of two eigendecompositions. Cost: O(m³ + q³), and three products for the
 certificate.
