@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian._core.arrays import Array
 from gramian.kernels.base import Kernel
-from gramian.kernels.parameters import check_positive, checked_theta, shown
+from gramian.kernels.parameters import check_positive, clones_with_theta, shown
 from gramian.kernels.simple import Constant
 
 
@@ -44,10 +44,7 @@ class OfParts(Kernel):
         return np.concatenate([part.bounds for part in self._parts])
 
     def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        sizes = [part.theta.size for part in self._parts]
-        pieces = np.split(checked_theta(theta, sum(sizes)), np.cumsum(sizes)[:-1])
-        parts = zip(self._parts, pieces, strict=True)
-        return self._with_parts(part.clone_with_theta(piece) for part, piece in parts)
+        return self._with_parts(clones_with_theta(self._parts, theta))
 
     @property
     def is_precomputed(self) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, namespace
 from gramian.kernels import Kernel
+from gramian.kernels.parameters import clones_with_theta
 from gramian.operators import costs
 from gramian.operators.inputs.tiles import tiled_vjp, tiles
 
@@ -177,15 +178,22 @@ class KernelOperator(InputOperator):
         return self._with_kernel(self.kernel.clone_with_theta(theta)) if self.theta.size else self
 
 
-def split_theta(theta: np.ndarray, parts: list[Any]) -> list[np.ndarray]:
-    """Cut a vector of log-parameters into one piece for each part."""
-    sizes = [part.theta.size for part in parts]
-    theta = np.asarray(theta, dtype=float)
-    if theta.shape != (sum(sizes),):
-        raise ValueError(f"theta must have shape ({sum(sizes)},), got {theta.shape}.")
-    return np.split(theta, np.cumsum(sizes)[:-1])
+class CompositeOperator(Operator):
+    """An operator of parts with log-parameters: operators and label structures."""
 
+    _parts: list[Any]
 
-def join(pieces: list[np.ndarray]) -> np.ndarray:
-    """Concatenate vectors; an empty list gives an empty vector."""
-    return np.concatenate(pieces) if pieces else np.empty(0)
+    @abstractmethod
+    def _with_parts(self, parts: list[Any]) -> Operator:
+        """The same operator of other parts."""
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.concatenate([part.theta for part in self._parts])
+
+    def clone_with_theta(self, theta: np.ndarray) -> Operator:
+        return self._with_parts(clones_with_theta(self._parts, theta))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts if isinstance(part, Operator))

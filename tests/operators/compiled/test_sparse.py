@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from gramian.operators.compiled import sparse as sparse_product
-from gramian.operators.compiled.sparse import csr_dot, sparse_dot
+from gramian.operators.compiled.sparse import sparse_dot
 
 
 def random_csr(n, m, density=0.1, dtype=np.float64, seed=0):
@@ -24,7 +24,8 @@ def right_hand_side(m, k, dtype=np.float64, seed=1):
 @pytest.mark.parametrize("k", [1, 2, 7, 40])
 def test_agrees_with_dense(dtype, index, k):
     A, B = random_csr(83, 57, dtype=dtype), right_hand_side(57, k, dtype)
-    product = csr_dot(A.indptr.astype(index), A.indices.astype(index), A.data, B)
+    A.indptr, A.indices = A.indptr.astype(index), A.indices.astype(index)
+    product = sparse_dot(A, B)
     assert product.dtype == dtype
     assert product.flags.c_contiguous
     expected = A.toarray().astype(np.float64) @ B.astype(np.float64)
@@ -105,5 +106,5 @@ def test_errors_name_the_argument():
         sparse_dot(A.tocsc(), np.ones((3, 1)))
     with pytest.raises(ValueError, match="B has shape"):
         sparse_dot(A, np.ones((4, 1)))
-    with pytest.raises(ValueError, match="two-dimensional"):
-        csr_dot(A.indptr, A.indices, A.data, np.ones(3))
+    with pytest.raises(ValueError, match="B has shape"):
+        sparse_dot(A, np.ones(3))

@@ -38,6 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian._core.arrays import row_blocks
 from gramian._core.threads import exclusive, single_threaded_blas
 from gramian.operators.compiled.radial_loops import (
     CHUNK,
@@ -52,10 +53,9 @@ from gramian.operators.compiled.radial_loops import (
 
 __all__ = ["radial_product"]
 
-_FUSED_BLOCK = (
-    2048  # rows; with _FUSED_WIDTH columns a block takes some 10 ms: long enough for threads to
-)
-_FUSED_WIDTH = 2**14  # be worth starting, short enough for Ctrl-C to be honoured at once
+# Rows and columns: a block takes some 10 ms, long enough for threads to be worth starting, short enough for Ctrl-C to
+# be honoured at once.
+_FUSED_BLOCK, _FUSED_WIDTH = 2048, 2**14
 _TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
 _PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
 _SUMMED_BYTES = 10 * 2**20  # of that many rows and of their sums, thrice if blocks are mirrored
@@ -63,9 +63,8 @@ _BUDGET = 60 * 2**20  # of all buffers; the rest of 64 MiB is for temporaries of
 _PANEL_BYTES = 32 * 2**20  # of the columns in units of ℓ; beyond, one panel of them after the other
 _PIECE = 2**14  # numbers in float64 at a time, in the cache, while they are brought into units of ℓ
 _SUMS_BYTES = 8 * 2**20  # of the partial sums of a mirrored block
-_EXACT_BYTES = (
-    32 * 2**20
-)  # a larger accumulator of a symmetric product is the output, in the dtype of X
+# A larger accumulator of a symmetric product is the output, in the dtype of X.
+_EXACT_BYTES = 32 * 2**20
 # A mirrored block needs a partial sum per task, and beyond these k the second use gains nothing.
 _FUSED_MIRROR, _TILE_MIRROR = 16, 256
 # Expanding the square loses about 4·eps·(‖x‖² + ‖z‖²) of a kernel value near 1: 3e−6 and 8e−13 at these limits.
@@ -96,7 +95,6 @@ def radial_product(
     length_scale: float | np.ndarray,
     *,
     profile: str = "rbf",
-    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Multiply a radial kernel matrix with B without storing it.
 
@@ -109,8 +107,6 @@ def radial_product(
     B : ndarray of shape (m, k)
     length_scale : float or ndarray of shape (d,)
     profile : {"rbf", "matern12", "matern32", "matern52"}, default="rbf"
-    out : ndarray of shape (n, k), default=None
-        Where to write the result. Must not overlap the inputs.
 
     Returns
     -------
@@ -126,20 +122,14 @@ def radial_product(
            [1.6065]])
     """
     dtype = np.float32 if np.result_type(X, Z, B) == np.float32 else np.float64
-    _check_shapes(X, Z, B, length_scale, profile)
+    _check_shapes(X, Z, B, length_scale)
     n, m, d, k = X.shape[0], Z.shape[0], X.shape[1], B.shape[1]
-    if out is None:
-        out = np.empty((n, k), dtype)
-    elif out.shape != (n, k):
-        raise ValueError(f"out has shape {out.shape}, the product has shape {(n, k)}.")
     if 0 in (n, m, k):
-        out[...] = 0
-        return out
+        return np.zeros((n, k), dtype)
     route = _choose_route(d, k, profile)
     units = choose_units(Z, np.asarray(length_scale, np.float64), PROFILES[profile], route, dtype)
     B = np.ascontiguousarray(B, dtype)
-    _ROUTES[route](X, Z, B, units).multiply_into(out)
-    return out
+    return _ROUTES[route](X, Z, B, units).product()
 
 
 def _choose_route(d: int, k: int, profile: str) -> str:
@@ -154,9 +144,8 @@ def _choose_route(d: int, k: int, profile: str) -> str:
     return "fused" if k <= 64 else "tile"
 
 
-def _check_shapes(X, Z, B, length_scale, profile) -> None:
-    if X.ndim != 2 or Z.ndim != 2 or B.ndim != 2:
-        raise ValueError("X, Z and B must be two-dimensional.")
+def _check_shapes(X, Z, B, length_scale) -> None:
+    """Refuse what the compiled loops would read beyond the ends of arrays."""
     if Z.shape[1] != X.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must agree.")
     if B.shape[0] != Z.shape[0]:
@@ -166,10 +155,6 @@ def _check_shapes(X, Z, B, length_scale, profile) -> None:
             f"length_scale has shape {np.shape(length_scale)}; pass a number or one per feature, "
             f"shape ({X.shape[1]},)."
         )
-    if not np.all(np.asarray(length_scale) > 0):
-        raise ValueError("length_scale must be positive.")
-    if profile not in PROFILES:
-        raise ValueError(f"profile must be one of {sorted(PROFILES)}, not {profile!r}.")
 
 
 def choose_units(Z, length_scale, profile, route, dtype) -> Units:
@@ -207,7 +192,7 @@ def prepare(A, rows, units, dtype) -> np.ndarray:
         np.multiply(block, dtype(units.factor), out=inner)
     else:
         # In float64, so that each coordinate is rounded once only.
-        for piece in _cut(count, max(1, _PIECE // d)):
+        for piece in row_blocks(count, d, _PIECE):
             exact = block[piece] - units.centre
             exact *= units.factor
             inner[piece] = exact
@@ -220,10 +205,6 @@ def _size(d: int, dtype: type, limit: int) -> int:
     return max(CHUNK, min(limit, affordable) // CHUNK * CHUNK)
 
 
-def _cut(count: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
 def _panels(m: int, d: int, k: int, dtype: type, size: int, left: int) -> list[slice]:
     """Columns to keep in units of ℓ at a time, in blocks of `size`, so that no diagonal block is cut in two.
 
@@ -231,7 +212,7 @@ def _panels(m: int, d: int, k: int, dtype: type, size: int, left: int) -> list[s
     """
     itemsize = dtype(0).itemsize
     affordable = min(_PANEL_BYTES // (_even(d) * itemsize), left // ((_even(d) + k) * itemsize))
-    return _cut(m, max(1, affordable // size) * size)
+    return row_blocks(m, 1, max(1, affordable // size) * size)
 
 
 def _ranges(
@@ -273,23 +254,21 @@ class _Route:
         """
         raise NotImplementedError
 
-    def multiply_into(self, out) -> None:
-        """Write the product into `out`."""
+    def product(self) -> np.ndarray:
+        """The matrix times B."""
         B, (n, d), k, size = self.B, self.X.shape, self.k, self.size
         row = _even(d) * B.itemsize
         left = _BUDGET - self.scratch - size * (row + k * B.itemsize + 8 * k)
-        out[...] = 0
-        totals = out
+        totals = out = np.zeros((n, k), self.dtype)
         if self.mirrored:
             # in float64 if that leaves room for a panel of one block
             exact = out.size * 8 <= min(_EXACT_BYTES, left - size * (row + k * B.itemsize))
-            wanted = np.dtype(np.float64 if exact else self.dtype)
-            if out.dtype != wanted or not out.flags.c_contiguous:
-                totals = np.zeros(out.shape, wanted)
+            if exact and self.dtype != np.float64:
+                totals = np.zeros(out.shape)
                 left -= totals.nbytes
         for panel in _panels(B.shape[0], d, k, self.dtype, size, left):
             columns = self.prepared(panel)
-            for I in _cut(panel.stop if self.mirrored else n, size):
+            for I in row_blocks(panel.stop if self.mirrored else n, 1, size):
                 rows = self._rows(I)
                 # rows that were added to fill a group have no place in the totals
                 apart = not self.mirrored or len(rows.points) > I.stop - I.start
@@ -303,6 +282,7 @@ class _Route:
             del columns
         if totals is not out:
             out[...] = totals
+        return out
 
     def _rows(self, I: slice) -> Points:
         """Rows of the matrix; right-hand sides only if they are columns as well."""
@@ -328,7 +308,7 @@ class _Fused(_Route):
 
     def prepared(self, panel):
         z = np.empty((_even(self.Z.shape[1]), panel.stop - panel.start), self.dtype)
-        for J in _cut(z.shape[1], self.size):
+        for J in row_blocks(z.shape[1], 1, self.size):
             rows = slice(panel.start + J.start, panel.start + J.stop)
             z[:, J] = prepare(self.Z, rows, self.units, self.dtype)[: J.stop - J.start].T
         return panel.start, Points(z, np.ascontiguousarray(self.B[panel].T), z[0, :0])

@@ -27,28 +27,8 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic, overload
 
-__all__ = [
-    "CHUNK",
-    "FLAGS",
-    "GROUP",
-    "PANEL",
-    "STRIP",
-    "Points",
-    "Profile",
-    "add_row_sums",
-    "add_up",
-    "apply_profile",
-    "distances",
-    "exp2",
-    "fused_block",
-    "tile_block",
-]
-
-FLAGS = {
-    "contract",
-    "reassoc",
-    "nsz",
-}  # neither nnan nor ninf: distances may overflow, NaN must show
+# Neither nnan nor ninf: distances may overflow, and NaN must show.
+FLAGS = {"contract", "reassoc", "nsz"}
 GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
 CHUNK = 32  # rows per parallel task
 PANEL = 256  # rows per parallel task that goes through a tile: BLAS needs that many
@@ -97,23 +77,14 @@ class Points(NamedTuple):
 
 
 @intrinsic
-def _as_float32(typingctx, bits):
-    """Reinterpret the bits of an int32."""
+def _as_float(typingctx, bits):
+    """Reinterpret the bits of an int32 as a float32, or those of an int64 as a float64."""
+    double = bits == types.int64
 
     def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.FloatType())
+        return builder.bitcast(arguments[0], ir.DoubleType() if double else ir.FloatType())
 
-    return types.float32(types.int32), codegen
-
-
-@intrinsic
-def _as_float64(typingctx, bits):
-    """Reinterpret the bits of an int64."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return (types.float64 if double else types.float32)(bits), codegen
 
 
 def exp2(v):
@@ -123,41 +94,27 @@ def exp2(v):
 
 @overload(exp2, jit_options={"fastmath": FLAGS})
 def _exp2_of_type(v):
-    return _exp2_single if v == types.float32 else _exp2_double
+    single = v == types.float32
+    real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
+    coefficients = _SINGLE if single else _DOUBLE
+    bias, shift = (127, 23) if single else (1023, 52)
+    lowest, one, last = real(-bias), real(1), len(coefficients) - 1
 
+    def exp2_of_type(v):
+        # At the lowest exponent its bits are all zero, so the factor is exactly 0. The comparison is
+        # written so that NaN survives it.
+        v = lowest if v < lowest else v
+        whole = np.int32(
+            v
+        )  # towards zero, hence f in (−1, 0]; int32, because AVX2 cannot convert to int64
+        f = v - real(whole)
+        p = coefficients[last]
+        for k in range(last - 1, -1, -1):  # unrolled by the compiler
+            p = p * f + coefficients[k]
+        bits = integer(whole + np.int32(bias)) << integer(shift)
+        return (p * f + one) * _as_float(integer(bits))  # pyright: ignore[reportCallIssue]
 
-def _exp2_single(v):
-    # At −127 the exponent bits are all zero, so the factor is exactly 0. The comparison is
-    # written so that NaN survives it.
-    v = np.float32(-127.0) if v < np.float32(-127.0) else v
-    whole = np.int32(v)  # towards zero, hence f in (−1, 0]
-    f = v - np.float32(whole)
-    p = _SINGLE[5] * f + _SINGLE[4]
-    p = p * f + _SINGLE[3]
-    p = p * f + _SINGLE[2]
-    p = p * f + _SINGLE[1]
-    p = p * f + _SINGLE[0]
-    p = p * f + np.float32(1.0)
-    bits = (whole + np.int32(127)) << np.int32(23)
-    return p * _as_float32(bits)  # pyright: ignore[reportCallIssue]
-
-
-def _exp2_double(v):
-    v = -1023.0 if v < -1023.0 else v
-    whole = np.int32(v)  # int32, because AVX2 cannot convert to int64
-    f = v - np.float64(whole)
-    p = _DOUBLE[9] * f + _DOUBLE[8]
-    p = p * f + _DOUBLE[7]
-    p = p * f + _DOUBLE[6]
-    p = p * f + _DOUBLE[5]
-    p = p * f + _DOUBLE[4]
-    p = p * f + _DOUBLE[3]
-    p = p * f + _DOUBLE[2]
-    p = p * f + _DOUBLE[1]
-    p = p * f + _DOUBLE[0]
-    p = p * f + 1.0
-    bits = np.int64(whole + np.int32(1023)) << np.int64(52)
-    return p * _as_float64(bits)  # pyright: ignore[reportCallIssue]
+    return exp2_of_type
 
 
 @njit(cache=True, fastmath=FLAGS)
@@ -310,10 +267,7 @@ def tile_block(rows, columns, expand, profile, tile, totals, sums):
             _tile_by_expansion(X[lo:hi], xx[lo:hi], Z, zz, profile, tile[lo:hi])
         else:
             _tile_by_differences(X[lo:hi], Z, profile, tile[lo:hi])
-        product = np.dot(tile[lo:hi], B)
-        for i in range(lo, hi):
-            for k in range(B.shape[1]):
-                totals[i, k] += product[i - lo, k]
+        totals[lo:hi] += np.dot(tile[lo:hi], B)
         if sums.shape[0] > 0:
             np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
 
@@ -328,8 +282,5 @@ def add_up(sums, totals):
         for k in range(totals.shape[1]):
             total[:] = 0
             for task in range(sums.shape[0]):
-                part = sums[task, k, j0:stop]
-                for j in range(part.size):
-                    total[j] += part[j]
-            for j in range(total.size):
-                totals[j0 + j, k] += total[j]
+                total += sums[task, k, j0:stop]
+            totals[j0:stop, k] += total

@@ -24,12 +24,12 @@ import numpy as np
 from numba import njit, prange
 
 from gramian._core.threads import exclusive
+from gramian.operators.compiled.radial_loops import FLAGS
 
 __all__ = ["is_skinny", "skinny_product"]
 
-_STRETCH = (
-    2048  # columns of four rows: 64 KiB, half of it streamed from memory while the rest is used
-)
+# Columns of four rows: 64 KiB, half of it streamed from memory while the rest is used.
+_STRETCH = 2048
 _ROWS = 4
 
 
@@ -71,19 +71,15 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True, parallel=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def _multiply(M, columns, out):
     k = columns.shape[0]
     for group in prange(M.shape[0] // _ROWS):
         i = group * _ROWS
         for first in range(0, M.shape[1], _STRETCH):
             last = min(M.shape[1], first + _STRETCH)
-            a, b, c, d = (
-                M[i, first:last],
-                M[i + 1, first:last],
-                M[i + 2, first:last],
-                M[i + 3, first:last],
-            )
+            a, b = M[i, first:last], M[i + 1, first:last]
+            c, d = M[i + 2, first:last], M[i + 3, first:last]
             for s in range(0, k, 2):
                 # an odd last column is multiplied twice and written once
                 t = min(s + 1, k - 1)

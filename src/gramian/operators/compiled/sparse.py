@@ -35,7 +35,7 @@ from numba import get_num_threads, njit, prange
 
 from gramian._core.threads import exclusive
 
-__all__ = ["csr_dot", "gram_dot", "sparse_dot"]
+__all__ = ["gram_dot", "sparse_dot"]
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
@@ -43,36 +43,36 @@ _WIDTH = 64  # columns of a block of `gram_dot`; 16, 32, 128 and 256 were slower
 _REGION_WORK = 1 << 29  # multiply-adds in one parallel region: Ctrl-C is honoured between regions
 
 
-def csr_dot(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Multiply a CSR matrix, given by its three arrays, with a dense block.
+def sparse_dot(A: sp.csr_array | sp.csr_matrix, B: np.ndarray) -> np.ndarray:
+    """Return ``A @ B`` for a SciPy CSR array or matrix A and a dense block B.
 
     Parameters
     ----------
-    indptr : ndarray of shape (n + 1,)
-    indices : ndarray of shape (nnz,)
-        Column numbers below m, sorted or not. They are not checked.
-    data : ndarray of shape (nnz,)
+    A : CSR array or matrix of shape (n, m)
+        Column numbers may be in any order.
     B : ndarray of shape (m, k)
 
     Returns
     -------
     ndarray of shape (n, k)
-        In C order; float32 if data and B are, else float64.
+        In C order; float32 if A and B are, else float64.
 
     Examples
     --------
     >>> import numpy as np
-    >>> csr_dot(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0]), np.eye(2))
+    >>> import scipy.sparse as sp
+    >>> sparse_dot(sp.csr_array([[1.0, 2.0], [0.0, 3.0]]), np.eye(2))
     array([[1., 2.],
            [0., 3.]])
     """
-    if B.ndim != 2:
-        raise ValueError(f"B must be two-dimensional, it has shape {B.shape}.")
-    dtype = np.float32 if np.result_type(data, B) == np.float32 else np.float64
-    data = np.ascontiguousarray(data, dtype)
-    B = np.ascontiguousarray(B, dtype)
-    indptr, indices = np.ascontiguousarray(indptr), np.ascontiguousarray(indices)
-    n, k = indptr.size - 1, B.shape[1]
+    if not (sp.issparse(A) and A.format == "csr"):
+        raise TypeError(f"A must be a SciPy CSR array, not {type(A).__name__}; use A.tocsr().")
+    if B.ndim != 2 or B.shape[0] != A.shape[1]:
+        raise ValueError(f"B has shape {B.shape}; A has {A.shape[1]} columns.")
+    dtype = np.float32 if np.result_type(A.data, B) == np.float32 else np.float64
+    data, B = (np.ascontiguousarray(part, dtype) for part in (A.data, B))
+    indptr, indices = np.ascontiguousarray(A.indptr), np.ascontiguousarray(A.indices)
+    n, k = A.shape[0], B.shape[1]
     out = np.empty((n, k), dtype)
     if out.size == 0:
         return out
@@ -89,15 +89,6 @@ def csr_dot(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, B: np.nda
     return out
 
 
-def sparse_dot(A: sp.csr_array | sp.csr_matrix, B: np.ndarray) -> np.ndarray:
-    """Return ``A @ B`` for a SciPy CSR array or matrix A and a dense B of shape (m, k)."""
-    if not (sp.issparse(A) and A.format == "csr"):
-        raise TypeError(f"A must be a SciPy CSR array, not {type(A).__name__}; use A.tocsr().")
-    if B.ndim != 2 or B.shape[0] != A.shape[1]:
-        raise ValueError(f"B has shape {B.shape}; A has {A.shape[1]} columns.")
-    return csr_dot(A.indptr, A.indices, A.data, B)
-
-
 def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
     """Return ``X (Zᵀ B)`` for CSR arrays X of shape (n, d) and Zᵀ of shape (d, m), and a dense B of shape (m, k).
 
@@ -106,25 +97,16 @@ def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
     threads = get_num_threads()
     blocks = -(-B.shape[1] // _WIDTH)
     if blocks < 2 * threads or X.shape[0] == 0:  # too few blocks to share out
-        return sparse_dot(X, sparse_dot(Zt, B.astype(X.dtype, copy=False))).astype(
-            B.dtype, copy=False
-        )
-    parts = [np.ascontiguousarray(A.data) for A in (X, Zt)]
+        product = sparse_dot(X, sparse_dot(Zt, B.astype(X.dtype, copy=False)))
+        return product.astype(B.dtype, copy=False)
+    left, right = ((A.indptr, A.indices, np.ascontiguousarray(A.data)) for A in (X, Zt))
     B = np.ascontiguousarray(B)
     out = np.empty((X.shape[0], B.shape[1]), B.dtype)
     size = max(1, _REGION_WORK // (1 + (X.nnz + Zt.nnz) * _WIDTH)) * threads  # blocks of a region
     for first in range(0, blocks, size):
         last = min(blocks, first + size)
         with exclusive():
-            _gram_blocks(
-                (X.indptr, X.indices, parts[0]),
-                (Zt.indptr, Zt.indices, parts[1]),
-                B,
-                first,
-                last,
-                threads,
-                out,
-            )
+            _gram_blocks(left, right, B, first, last, threads, out)
     return out
 
 

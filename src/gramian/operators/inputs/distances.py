@@ -29,10 +29,8 @@ from gramian._core.arrays import Array, row_blocks
 from gramian._core.threads import exclusive
 from gramian.kernels import Kernel
 from gramian.kernels.stationary import scaled, squared_distances
-from gramian.operators.compiled.radial_loops import exp2
+from gramian.operators.compiled.radial_loops import FLAGS, exp2
 from gramian.operators.inputs.tiles import TILE_BYTES
-
-_FLAGS = {"contract", "reassoc", "nsz"}
 
 
 class SquaredDistances:
@@ -101,7 +99,7 @@ class SquaredDistances:
         return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
 
 
-@njit(cache=True, parallel=True, fastmath=_FLAGS)
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def _exp2_in_place(K):
     for i in prange(K.shape[0]):
         row = K[i]
@@ -109,7 +107,7 @@ def _exp2_in_place(K):
             row[j] = exp2(row[j])
 
 
-@njit(cache=True, parallel=True, fastmath=_FLAGS)
+@njit(cache=True, parallel=True, fastmath=FLAGS)
 def _rbf_slopes(D, K, E, F, sums):
     """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
     for i in prange(D.shape[0]):
@@ -120,9 +118,8 @@ def _rbf_slopes(D, K, E, F, sums):
                 weights[j] += e * column[j]
         d, values = D[i], K[i]
         total = 0.0
-        for start in range(
-            0, weights.size, 512
-        ):  # single precision within a stretch, double across
+        # single precision within a stretch, double across
+        for start in range(0, weights.size, 512):
             stop = min(weights.size, start + 512)
             part = D.dtype.type(0)
             for j in range(start, stop):

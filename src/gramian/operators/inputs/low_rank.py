@@ -34,7 +34,6 @@ Deviation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -164,14 +163,10 @@ class LowRank(KernelOperator):
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], 8 * self.rank, TILE_BYTES)
 
-    def _tiles(self) -> Iterator[Array]:
-        for rows in row_blocks(self.shape[0], 8 * self.shape[0], TILE_BYTES):
-            tile = self._rows[:, rows].T @ self._rows
-            tile[np.arange(len(tile)), np.arange(rows.start, rows.stop)] += self._extra[rows]
-            yield tile
-
     def to_dense(self) -> Array:
-        return np.concatenate(list(self._tiles()))
+        out = self._rows.T @ self._rows
+        out[np.diag_indices(self.shape[0])] += self._extra
+        return out
 
     def _diagonal(self) -> Array:
         squares = np.einsum("ij,ij->j", self._rows, self._rows, dtype=np.float64)

@@ -15,10 +15,10 @@ import numpy as np
 
 from gramian._core.arrays import Array, asarray_like
 from gramian.labels import Diagonal, Identity, LabelStructure, Scalar
-from gramian.operators.base import Operator, join, split_theta
+from gramian.operators.base import CompositeOperator, Operator
 
 
-class LabelMixed(Operator):
+class LabelMixed(CompositeOperator):
     """Sum of terms ``M A S``.
 
     Parameters
@@ -44,6 +44,7 @@ class LabelMixed(Operator):
         if len(shapes) > 1:
             raise ValueError(f"terms must have operators of one shape, got {sorted(shapes)}.")
         self.terms = list(terms)
+        self._parts = [part for term in terms for part in term]
         self.shape = terms[0][0].shape
         self.dtype = terms[0][0].dtype
 
@@ -61,32 +62,16 @@ class LabelMixed(Operator):
         return reduce(add, parts)
 
     def vjp(self, E: Array, F: Array) -> np.ndarray:
-        pieces = []
+        pieces = [np.empty(0)]
         for operator, structure in self.terms:
             if operator.theta.size:
                 pieces.append(operator.vjp(structure.mix(E), F))
             if structure.theta.size:
                 pieces.append(structure.vjp(E, operator @ F))
-        return join(pieces)
+        return np.concatenate(pieces)
 
-    @property
-    def _parts(self) -> list:
-        return [part for term in self.terms for part in term]
-
-    @property
-    def theta(self) -> np.ndarray:
-        return join([part.theta for part in self._parts])
-
-    def clone_with_theta(self, theta: np.ndarray) -> LabelMixed:
-        pieces = split_theta(theta, self._parts)
-        parts = [
-            part.clone_with_theta(piece) for part, piece in zip(self._parts, pieces, strict=True)
-        ]
+    def _with_parts(self, parts: list) -> LabelMixed:
         return LabelMixed(list(zip(parts[::2], parts[1::2], strict=True)))
-
-    @property
-    def nbytes(self) -> int:
-        return sum(operator.nbytes for operator, _ in self.terms)
 
     def compress(self, A: Array) -> tuple[Array | None, Array]:
         # the other term there may be is an intercept, which needs no examples

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array, device_of, namespace
-from gramian.operators.base import Operator, join, split_theta
+from gramian.operators.base import CompositeOperator, Operator
 
 
-class Separate(Operator):
+class Separate(CompositeOperator):
     """One input operator for each output or group of outputs ("separate kernels", Seeger §3).
 
     Parameters
@@ -41,7 +41,7 @@ class Separate(Operator):
         shapes = {operator.shape for operator in operators}
         if len(shapes) > 1:
             raise ValueError(f"operators must have one shape, got {sorted(shapes)}.")
-        self.operators = list(operators)
+        self.operators = self._parts = list(operators)
         size = len(self.operators)
         self.groups = np.arange(size) if groups is None else np.asarray(groups, dtype=np.int64)
         if self.groups.ndim != 1 or np.any((self.groups < 0) | (self.groups >= size)):
@@ -52,9 +52,8 @@ class Separate(Operator):
         self.dtype = operators[0].dtype
         self._members = [np.flatnonzero(self.groups == g) for g in range(size)]
         gathered = np.concatenate(self._members)
-        self._back = (
-            None if np.array_equal(gathered, np.arange(gathered.size)) else _inverse(gathered)
-        )
+        in_order = np.array_equal(gathered, np.arange(gathered.size))
+        self._back = None if in_order else np.argsort(gathered)
 
     def __matmul__(self, B: Array) -> Array:
         return self._groupwise(B, [operator.__matmul__ for operator in self.operators])
@@ -89,22 +88,10 @@ class Separate(Operator):
             M.vjp(_columns(E, members), _columns(F, members))
             for M, members in zip(self.operators, self._members, strict=True)
         ]
-        return join(pieces)
+        return np.concatenate(pieces)
 
-    @property
-    def theta(self) -> np.ndarray:
-        return join([operator.theta for operator in self.operators])
-
-    def clone_with_theta(self, theta: np.ndarray) -> Separate:
-        pieces = split_theta(theta, self.operators)
-        return Separate(
-            [M.clone_with_theta(piece) for M, piece in zip(self.operators, pieces, strict=True)],
-            self.groups,
-        )
-
-    @property
-    def nbytes(self) -> int:
-        return sum(operator.nbytes for operator in self.operators)
+    def _with_parts(self, parts: list[Operator]) -> Separate:
+        return Separate(parts, self.groups)
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         self._check(n_outputs)
@@ -124,9 +111,3 @@ def _columns(B: Array, members: np.ndarray) -> Array:
 
 def _indices(numbers: np.ndarray, like: Array) -> Array:
     return namespace(like).asarray(numbers, device=device_of(like))
-
-
-def _inverse(permutation: np.ndarray) -> np.ndarray:
-    out = np.empty_like(permutation)
-    out[permutation] = np.arange(permutation.size)
-    return out

@@ -21,8 +21,6 @@ from gramian.operators.compiled.radial_loops import (
     distances,
 )
 
-__all__ = ["NearLists", "Tree", "count_near", "list_near", "near_product"]
-
 _DEPTH = 128  # of the stack: a binary tree of 2⁶⁴ nodes needs 65
 
 
@@ -76,69 +74,63 @@ def _profile_at(squared, profile):
     return (1.0 + t * (linear + t * square)) * 2.0 ** (-t)
 
 
+@njit(cache=True)
+def _descend(tree, low, high, radius, profile, error, runs):
+    """Visit the tree for the box low to high: near runs, the points in them, and a bound on what is left out.
+
+    Leaves within ``radius`` are near. Neighbours in the order of the tree are joined to one run, and runs are written
+    to ``runs`` if it has rows. The bound is on the sum of kernel values of all other points with any point of the box:
+    cells are split until what one can contribute is negligible. The visit ends where the bound exceeds ``error``.
+    """
+    begin, end, leaf, lower, upper = tree
+    squared_radius, negligible = radius * radius, error / 64
+    stack = np.empty(_DEPTH, dtype=np.int64)
+    stack[0], height = 0, 1
+    stop, n_runs, n_points, bound = -1, 0, 0, 0.0
+    while height > 0 and bound <= error:
+        height -= 1
+        p = stack[height]
+        squared = _squared_gap(lower, upper, p, low, high)
+        size = end[p] - begin[p]
+        if squared > squared_radius:
+            most = size * _profile_at(squared, profile)
+            if leaf[p] or most <= negligible:
+                bound += most
+                continue
+        elif leaf[p] or _squared_reach(lower, upper, p, low, high) <= squared_radius:
+            n_runs += begin[p] != stop
+            if runs.size > 0:
+                if begin[p] != stop:
+                    runs[n_runs - 1, 0] = begin[p]
+                runs[n_runs - 1, 1] = end[p]
+            stop = end[p]
+            n_points += size
+            continue
+        stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
+        height += 2
+    return n_runs, n_points, bound
+
+
 @njit(cache=True, parallel=True)
 def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
-    Leaves within ``radius`` are near. ``left_out`` is a bound on the sum of kernel values of all other points with any
-    point of the box: cells are split until what one can contribute is negligible. A box for which that is more than
-    ``error`` is given up, its counts are too low.
+    A box for which the bound is more than ``error`` is given up, its counts are too low.
     """
-    negligible = error / 64
-    squared_radius = radius * radius
-    begin, end, leaf, lower, upper = tree
     low, high = targets
+    none = np.empty((0, 2), np.int64)
     for box in prange(low.shape[0]):
-        stack = np.empty(_DEPTH, dtype=np.int64)
-        stack[0], height = 0, 1
-        stop, runs, points, bound = -1, 0, 0, 0.0
-        while height > 0 and bound <= error:
-            height -= 1
-            p = stack[height]
-            squared = _squared_gap(lower, upper, p, low[box], high[box])
-            size = end[p] - begin[p]
-            if squared > squared_radius:
-                most = size * _profile_at(squared, profile)
-                if leaf[p] or most <= negligible:
-                    bound += most
-                    continue
-            elif leaf[p] or _squared_reach(lower, upper, p, low[box], high[box]) <= squared_radius:
-                runs += begin[p] != stop
-                stop = end[p]
-                points += size
-                continue
-            stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
-            height += 2
-        n_runs[box], n_points[box], left_out[box] = runs, points, bound
+        counts = _descend(tree, low[box], high[box], radius, profile, error, none)
+        n_runs[box], n_points[box], left_out[box] = counts
 
 
 @njit(cache=True, parallel=True)
-def list_near(tree, targets, radius, starts, runs):
-    """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``; neighbours are joined."""
-    begin, end, leaf, lower, upper = tree
+def list_near(tree, targets, radius, profile, starts, runs):
+    """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``."""
     low, high = targets
-    squared_radius = radius * radius
     for box in prange(low.shape[0]):
-        stack = np.empty(_DEPTH, dtype=np.int64)
-        stack[0], height = 0, 1
-        run, stop = starts[box] - 1, -1
-        while height > 0:
-            height -= 1
-            p = stack[height]
-            if _squared_gap(lower, upper, p, low[box], high[box]) > squared_radius:
-                continue
-            if (
-                not leaf[p]
-                and _squared_reach(lower, upper, p, low[box], high[box]) > squared_radius
-            ):
-                stack[height], stack[height + 1] = 2 * p + 2, 2 * p + 1
-                height += 2
-                continue
-            if begin[p] != stop:
-                run += 1
-                runs[run, 0] = begin[p]
-            stop = end[p]
-            runs[run, 1] = stop
+        own = runs[starts[box] : starts[box + 1]]
+        _descend(tree, low[box], high[box], radius, profile, np.inf, own)
 
 
 @njit(cache=True, parallel=True, fastmath=FLAGS)
@@ -179,6 +171,4 @@ def near_product(lists, B, profile, first, last, out):
                 for r in range(GROUP):
                     apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, y, 0, totals[i : i + GROUP])
-        for i in range(n):
-            for k in range(B.shape[0]):
-                out[begin[cell] + i, k] = totals[i, k]
+        out[begin[cell] : end[cell]] = totals[:n]
