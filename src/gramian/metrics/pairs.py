@@ -34,8 +34,9 @@ import numpy as np
 from numba import njit, prange
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from gramian._core.arrays import to_numpy
 from gramian._core.threads import exclusive
-from gramian.metrics._checks import as_numpy, check_labels, check_numbers, check_weights
+from gramian.metrics._checks import check_labels, check_numbers, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting
 
@@ -298,7 +299,7 @@ def _checked_objects(name: str, values: Any, n: int) -> np.ndarray:
 
 def _precision(values: Any) -> Any:
     """The floating-point type in which the values were rounded."""
-    dtype = as_numpy(values).dtype
+    dtype = to_numpy(values).dtype
     return dtype if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
