@@ -197,8 +197,8 @@ class KroneckerProduct(TermOperator):
         route = self.route_ if count == values.shape[1] else self._route(count)
         out = np.empty((len(values), self.targets.n_cells), self.dtype)
         if route.first == "neither":
-            to, of = ((cells.rows, cells.columns) for cells in (self.targets, self.sources))
-            loops.direct(to, of, values, self.left, self.right, out)
+            read, given = ((cells.rows, cells.columns) for cells in (self.targets, self.sources))
+            loops.direct(read, given, values, self.left, self.right, out)
             return out
         turned = route.first == "left"
         last = self.right if turned else self.left

@@ -22,16 +22,14 @@ from itertools import product
 from typing import NamedTuple
 
 __all__ = ["ROUTES", "Route", "Shape", "best_route", "flops"]
-
-
-# Nanoseconds of one flop (half a multiplication and addition) of a matrix product in float64. This and all other times
-# in this file were measured on both cores of the machine of benchmarks/RESULTS.md; only ratios matter for the choice.
-FLOP_NANOSECONDS = 0.021
+# The unit of `operators.costs`, on the machine that it names. Times below are in nanoseconds and were measured on both
+# cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice of a route.
+FLOPS_PER_NANOSECOND = 50.0
 
 
 def flops(nanoseconds: float) -> float:
     """A measured time as the number of flops that take as long."""
-    return nanoseconds / FLOP_NANOSECONDS
+    return nanoseconds * FLOPS_PER_NANOSECOND
 
 
 class Rates(NamedTuple):
@@ -52,6 +50,8 @@ RATES = {  # by the bytes of an entry
 PHASES = ("cells", "blocks")
 ROUTES = (*product(("right", "left"), PHASES, PHASES), ("neither", "cells", "cells"))
 CACHE_BYTES = 2**25  # loops over a larger matrix wait for memory
+# How much longer, at the most, a multiplication takes in `spread` and in `read` because of that: times its cost.
+LONGEST_SPREAD_WAIT, LONGEST_READ_WAIT = 1.5, 2.2
 DIRECT_PRODUCT_FLOPS = flops(1.2)  # one product of the ninth route
 LOOP_START_FLOPS = flops(2e4)  # starting two parallel loops
 BLAS_START_FLOPS = flops(4e4)  # limiting the threads of BLAS and starting it
@@ -129,20 +129,20 @@ def best_route(shape: Shape, itemsize: int) -> Route:
     # cells are stored by rows of the left factor; the other order gathers and scatters them
     reorder = {"right": 0.0, "left": (shape.e + shape.f) * RATES[itemsize].move}
     orders = {"right": shape, "left": shape.turned()}
-    costs = {
+    cost = {
         (first, one, two): _cost(orders[first], one, two, itemsize) + reorder[first]
         for first, one, two in ROUTES[:-1]
         if not orders[first].left_identity
     }
     if not (shape.left_identity or shape.right_identity):
-        costs[ROUTES[-1]] = DIRECT_PRODUCT_FLOPS * shape.e * shape.f
-    ranked = sorted(costs, key=costs.__getitem__)
+        cost[ROUTES[-1]] = DIRECT_PRODUCT_FLOPS * shape.e * shape.f
+    ranked = sorted(cost, key=cost.__getitem__)
     estimates = ", ".join(
-        f"{first} first, {one} then {two}: {costs[first, one, two] * FLOP_NANOSECONDS * 1e-6:.3g} ms"
+        f"{first} first, {one} then {two}: {1e-6 * cost[first, one, two] / FLOPS_PER_NANOSECOND:.3g} ms"
         for first, one, two in ranked[:3]
     )
     reason = f"estimated on one core: {estimates}"
-    return Route(*ranked[0], reason=reason, cost=costs[ranked[0]])
+    return Route(*ranked[0], reason=reason, cost=cost[ranked[0]])
 
 
 def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
@@ -152,16 +152,18 @@ def _cost(s: Shape, one: str, two: str, itemsize: int) -> float:
     if s.right_identity:
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write) + s.e * rates.move
     elif one == "cells":
-        cost += s.e * s.c * rates.spread * (1 + min(1.5, _crowding(s.d * s.c * itemsize)))
+        cost += (
+            s.e * s.c * rates.spread * (1 + min(LONGEST_SPREAD_WAIT, _wait(s.d * s.c * itemsize)))
+        )
         cost += s.b * s.c * (rates.turn if two == "cells" else rates.write)
     else:
         cost += s.b * s.d * (s.c * rates.multiply + rates.write) + s.e * rates.move
     if two == "cells":
-        crowding = min(2.2, _crowding(s.b * s.c * itemsize))
-        return cost + s.f * s.b * rates.read * (1 + crowding)
+        wait = min(LONGEST_READ_WAIT, _wait(s.b * s.c * itemsize))
+        return cost + s.f * s.b * rates.read * (1 + wait)
     return cost + s.a * s.c * (s.b * rates.multiply + rates.write) + s.f * rates.move
 
 
-def _crowding(nbytes: int) -> float:
+def _wait(nbytes: int) -> float:
     """How much longer a loop over a matrix takes because it does not stay in the cache."""
     return (nbytes / CACHE_BYTES) ** 1.5
