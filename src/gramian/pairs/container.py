@@ -174,14 +174,12 @@ class Pairs:
         >>> Pairs.from_frame(frame, drugs, targets, left="drug", right="target").left_index
         array([1, 0])
         """
+        one = right_table is None
+        where = ("left_table", left_table) if one else ("right_table", right_table)
         left_ids, left_index = looked_up("left", frame, left, "left_table", left_table)
-        if right_table is None:
-            right_index = looked_up("right", frame, right, "left_table", left_table)[1]
-            return cls(left_table, None, left_index, right_index, left_ids=left_ids)
-        right_ids, right_index = looked_up("right", frame, right, "right_table", right_table)
-        return cls(
-            left_table, right_table, left_index, right_index, left_ids=left_ids, right_ids=right_ids
-        )
+        right_ids, right_index = looked_up("right", frame, right, *where)
+        ids = {"left_ids": left_ids, "right_ids": None if one else right_ids}
+        return cls(left_table, right_table, left_index, right_index, **ids)
 
     @classmethod
     def complete(cls, left: Any, right: Any) -> Pairs:

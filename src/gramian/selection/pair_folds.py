@@ -226,9 +226,8 @@ class PairKFold(BaseCrossValidator):
         return int(self.n_splits * (self.n_splits + 1) // 2 if self.symmetric else self.n_splits**2)
 
     def _pairs(self, X: Any) -> Pairs:
-        pairs = X
-        if not isinstance(X, Pairs):
-            pairs = Pairs.from_wide(X, self.left_columns, self.right_columns)
+        columns = self.left_columns, self.right_columns
+        pairs = X if isinstance(X, Pairs) else Pairs.from_wide(X, *columns)
         if self.symmetric and not pairs.homogeneous:
             raise ValueError(
                 "symmetric=True needs homogeneous pairs, with both ends from one table: "

@@ -196,8 +196,7 @@ class ThroughOperators(TermOperator):
         inner = np.empty((m, width, k), cells.dtype)
         first = filled = 0
         for tile in order.tiled._tiles():
-            pieces = row_blocks(len(tile), 8 * max(tile.shape[1], m), TILE_BYTES)
-            for piece in pieces:
+            for piece in row_blocks(len(tile), 8 * max(tile.shape[1], m), TILE_BYTES):
                 rows = tile[piece]
                 while len(rows):
                     some, rows = rows[: width - filled], rows[width - filled :]

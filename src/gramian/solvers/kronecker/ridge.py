@@ -162,17 +162,17 @@ class KroneckerRidge:
         columns = _folds(right_folds, (q,), "right_folds")
         sides, turned = (self._left, self._right), (self._right, self._left)
         if setting == "A":
-            predictions = [_without_cells(*sides, Y, strength, rows) for strength in strengths]
+            predictions = [_without_cells(sides, Y, strength, rows) for strength in strengths]
         elif setting == "B":
-            predictions = _without_rows(*sides, Y, strengths, rows)
+            predictions = _without_rows(sides, Y, strengths, rows)
         elif setting == "C":
-            predictions = _without_rows(*turned, Y.T, strengths, columns).transpose(0, 2, 1)
+            predictions = _without_rows(turned, Y.T, strengths, columns).transpose(0, 2, 1)
         elif rows is None and (
             columns is not None or m > q
         ):  # folds, or the shorter side, are rows
-            predictions = _without_both(*turned, Y.T, strengths, (columns, rows)).transpose(0, 2, 1)
+            predictions = _without_both(turned, Y.T, strengths, (columns, rows)).transpose(0, 2, 1)
         else:
-            predictions = _without_both(*sides, Y, strengths, (rows, columns))
+            predictions = _without_both(sides, Y, strengths, (rows, columns))
         return _stacked(predictions, regularization)
 
     def _checked(self, Y: Any, regularization: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -200,6 +200,9 @@ class _Side(NamedTuple):
     vectors: np.ndarray
 
 
+Sides = tuple[_Side, _Side]
+
+
 class _Part(NamedTuple):
     """One side without one of its folds."""
 
@@ -222,12 +225,10 @@ def _parts(side: _Side, folds: np.ndarray) -> Iterator[_Part]:
         yield _Part(inside, outside, rest, side.gram[np.ix_(outside, inside)] @ rest.vectors)
 
 
-def _without_cells(
-    left: _Side, right: _Side, Y: np.ndarray, strength: float, folds: np.ndarray | None
-) -> np.ndarray:
+def _without_cells(sides: Sides, Y: np.ndarray, strength: float, folds: Any) -> np.ndarray:
     """Setting A."""
-    Q, P = left.vectors, right.vectors
-    divisor = _divisor(left, right, strength)
+    Q, P = (side.vectors for side in sides)
+    divisor = _divisor(*sides, strength)
 
     def inverse(V: np.ndarray) -> np.ndarray:
         return Q @ ((Q.T @ V @ P) / divisor) @ P.T
@@ -247,10 +248,9 @@ def _without_cells(
     return predictions
 
 
-def _without_rows(
-    left: _Side, right: _Side, Y: np.ndarray, strengths: np.ndarray, folds: np.ndarray | None
-) -> np.ndarray:
+def _without_rows(sides: Sides, Y: np.ndarray, strengths: np.ndarray, folds: Any) -> np.ndarray:
     """Setting B, shape (r, m, q)."""
+    left, right = sides
     P, s = right.vectors, right.values
     predictions = np.empty((len(strengths), *Y.shape))
     if folds is None:
@@ -269,10 +269,9 @@ def _without_rows(
     return predictions
 
 
-def _without_both(
-    left: _Side, right: _Side, Y: np.ndarray, strengths: np.ndarray, folds: tuple[Any, Any]
-) -> np.ndarray:
-    """Setting D, shape (r, m, q); rows and columns one by one if they have no folds."""
+def _without_both(sides: Sides, Y: np.ndarray, strengths: np.ndarray, folds: Any) -> np.ndarray:
+    """Setting D, shape (r, m, q), with folds of rows and of columns; without them one by one."""
+    left, right = sides
     predictions = np.empty((len(strengths), *Y.shape))
     rows = np.arange(len(Y)) if folds[0] is None else folds[0]
     columns = None if folds[1] is None else list(_parts(right, folds[1]))
@@ -297,9 +296,7 @@ def _without_both(
     return predictions
 
 
-def _solved(
-    inverse: Callable[[np.ndarray], np.ndarray], A: np.ndarray, cells: np.ndarray
-) -> np.ndarray:
+def _solved(inverse: Callable, A: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """G_II⁻¹ a_I for the cells I."""
     size = int(cells.sum())
 
