@@ -18,6 +18,15 @@ def check_labels(name: str, values: Any, n_samples: int | None = None) -> np.nda
     return y
 
 
+def check_values(name: str, values: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return finite numbers of shape (n_samples,) in float64."""
+    y = check_numbers(name, check_labels(name, values, n_samples))
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        raise ValueError(f"{name} must be finite, got {y[bad[0]]} at position {bad[0]}.")
+    return y
+
+
 def check_nodes(
     name: str, values: Any, taxonomy: Taxonomy, n_samples: int | None = None
 ) -> np.ndarray:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 
-FLOPS_PER_SECOND = 5e10
-
 # A stored number is read from memory: products with few columns wait for it.
 READ_FLOPS = 20.0
 # A kernel value that NumPy evaluates by tiles, or that our compiled loops evaluate, beside its distance and products.

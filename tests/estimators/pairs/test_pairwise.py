@@ -30,7 +30,7 @@ from gramian import (
 )
 from gramian.datasets import make_interactions
 from gramian.kernels import RBF, Linear, White
-from gramian.kernels.pairwise import pairwise as pk
+from gramian.kernels import pairwise as pk
 from gramian.losses import Logistic, Squared, SquaredHinge, SquaredRanking
 from gramian.metrics import concordance_index
 from gramian.operators import PairGram

@@ -16,7 +16,7 @@ from gramian import (
     PairwiseSVC,
 )
 from gramian.kernels import RBF
-from gramian.kernels.pairwise import pairwise as pk
+from gramian.kernels import pairwise as pk
 from gramian.kernels.similarity import clip
 from gramian.selection import CrossValidationSearch
 

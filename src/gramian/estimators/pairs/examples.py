@@ -103,7 +103,7 @@ class PairExamples:
                     "described by the same features as in fit, or by similarities to the same objects."
                 )
         X = X.in_format_of(train)
-        if any(term.left == "identity" for term in model._prior.kernels[0].terms):
+        if not model._prior.kernels[0].knows_new_pairs:
             _warn_of_new_pairs(train, X)
         return X
 

@@ -267,10 +267,7 @@ def tile_block(rows, columns, expand, profile, tile, totals, sums):
             _tile_by_expansion(X[lo:hi], xx[lo:hi], Z, zz, profile, tile[lo:hi])
         else:
             _tile_by_differences(X[lo:hi], Z, profile, tile[lo:hi])
-        product = np.dot(tile[lo:hi], B)
-        for i in range(lo, hi):
-            for k in range(B.shape[1]):
-                totals[i, k] += product[i - lo, k]
+        totals[lo:hi] += np.dot(tile[lo:hi], B)
         if sums.shape[0] > 0:
             np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
 
@@ -285,8 +282,5 @@ def add_up(sums, totals):
         for k in range(totals.shape[1]):
             total[:] = 0
             for task in range(sums.shape[0]):
-                part = sums[task, k, j0:stop]
-                for j in range(part.size):
-                    total[j] += part[j]
-            for j in range(total.size):
-                totals[j0 + j, k] += total[j]
+                total += sums[task, k, j0:stop]
+            totals[j0:stop, k] += total

@@ -1,4 +1,4 @@
-"""The closed form of `kronecker_ridge` as a solver: every cell of a Kronecker product kernel observed once.
+"""The closed form of `ridge` as a solver: every cell of a Kronecker product kernel observed once.
 
 Optimality: ρ = 0, up to the rounding of two eigendecompositions. Cost: O(m³ + q³), and three products for the
 certificate.
@@ -24,15 +24,12 @@ def has_closed_form(problem: Problem) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian import Pairs
-    >>> from gramian.kernels.pairwise import Kronecker
+    >>> from gramian.kernels import RBF
     >>> from gramian.losses import Squared
-    >>> from gramian.operators import PairGram
+    >>> from gramian.operators import Dense
     >>> from gramian.solvers import Problem, has_closed_form
-    >>> pairs = Pairs.complete(np.eye(2), np.eye(3))
-    >>> operator = PairGram(Kronecker("linear", "linear"), pairs, form="dual")
-    >>> has_closed_form(Problem(operator, Squared(), np.ones((6, 1))))
-    True
+    >>> has_closed_form(Problem(Dense(RBF(), np.eye(2)), Squared(), np.ones((2, 1))))  # no pairs
+    False
     """
     squared = isinstance(problem.loss, Squared) and problem.weights is None
     return squared and problem.operator.kronecker() is not None
