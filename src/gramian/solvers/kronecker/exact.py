@@ -11,13 +11,20 @@ from functools import partial
 import numpy as np
 
 from gramian._core.arrays import Array
-from gramian.losses import Squared
 from gramian.solvers.kronecker.ridge import KroneckerRidge
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.requirements import (
+    COMPLETE_KRONECKER,
+    NO_WEIGHTS,
+    SQUARED_LOSS,
+    require,
+)
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["has_closed_form", "kronecker_exact"]
+
+REQUIREMENTS = (SQUARED_LOSS, NO_WEIGHTS, COMPLETE_KRONECKER)
 
 
 def has_closed_form(problem: Problem) -> bool:
@@ -36,8 +43,7 @@ def has_closed_form(problem: Problem) -> bool:
     >>> has_closed_form(Problem(operator, Squared(), np.ones((6, 1))))
     True
     """
-    squared = isinstance(problem.loss, Squared) and problem.weights is None
-    return squared and problem.operator.kronecker() is not None
+    return all(requirement.met(problem) for requirement in REQUIREMENTS)
 
 
 def kronecker_exact(
@@ -80,13 +86,8 @@ def kronecker_exact(
     >>> kronecker_exact(Problem(operator, Squared(), np.ones((6, 1)))).status
     'converged'
     """
-    factors = problem.operator.kronecker()
-    if factors is None or not has_closed_form(problem):
-        raise ValueError(
-            "solver='closed_form' needs the squared loss, the Kronecker kernel in its dual form, every pair of the "
-            "objects exactly once, no sample_weight and intercept_variance=0. Use solver='minres'."
-        )
-    K, T, order = factors
+    require(problem, "closed_form", REQUIREMENTS, instead="minres")
+    K, T, order = problem.operator.kronecker()
     recorder = Recorder(problem, tol, 1, callback, patience=2)
     A = problem.start(None)
     objective, gap, _, _ = recorder.certificate(A, np.zeros_like(A))

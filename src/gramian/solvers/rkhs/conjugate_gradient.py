@@ -15,72 +15,48 @@ lockstep, finished ones frozen; U is recomputed from A to verify the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from gramian._core.arrays import Array, namespace
+from gramian._core.arrays import Array, namespace, ratio
 from gramian._core.fused import inner
+from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.line_search import minimise_along
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.rkhs.recorder import Recorder, squeezed
-from gramian.solvers.solution import Callback, Solution
 
-# The gap is not what CG minimises and may rise for a while; so long without progress, rounding is to
-# blame.
+__all__ = ["PATIENCE", "ConjugateDirections"]
+
+# Iterations. The gap is not what CG minimises and may rise for a while; so long without progress, rounding is to blame.
 PATIENCE = 200
 
+# From ρ and 𝒦ρ to Pρ, 𝒦Pρ and whether P is a new one, so that directions start afresh.
+Gradient = Callable[[Array, Array], tuple[Array, Array, bool]]
 
-Gradient = Callable[[Recorder, Array, Array], tuple[Array, Array, bool]]
 
+class ConjugateDirections:
+    """The directions of nonlinear conjugate gradients; see the header.
 
-def conjugate_gradient(
-    problem: Problem,
-    gradient: Gradient,
-    *,
-    start: Array | None,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Solution:
-    """Minimise; see `kernel_cg` for the arguments.
-
-    ``gradient(recorder, ρ, 𝒦ρ)`` returns Pρ, 𝒦Pρ and whether P is a new one, so that directions start afresh.
+    Parameters
+    ----------
+    problem : Problem
+    gradient : callable
+        From ρ and 𝒦ρ to Pρ, 𝒦Pρ and whether P is a new one.
     """
-    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    xp = namespace(problem.targets)
-    A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
-    fresh = moved = True
-    K_rho_old = norm_old = h = Kh = None
-    while True:
-        rho = problem.residual(A, U)
-        K_rho = recorder.product(rho)
-        objective, gap = problem.objective(A, U), problem.gap(inner(rho, K_rho))
-        done = recorder.converged(objective, gap)
-        if bool(xp.all(done)) and not fresh:
-            U, fresh, K_rho_old = recorder.accurate_product(A), True, None
-            continue
-        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
-        if status is not None:
-            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
-        g, Kg, changed = gradient(recorder, rho, K_rho)
-        norm = inner(g, K_rho)
-        if K_rho_old is None or changed:
+
+    def __init__(self, problem: Problem, gradient: Gradient):
+        self.problem, self.gradient = problem, gradient
+        self.h = self.Kh = self.K_rho_old = self.norm_old = None
+
+    def __call__(self, state: State) -> tuple[Array, Array, Array]:
+        """Return h, 𝒦h and the step lengths to the minimum along h."""
+        xp, spread = namespace(state.rho), self.problem.spread
+        g, Kg, changed = self.gradient(state.rho, state.K_rho)
+        norm = inner(g, state.K_rho)
+        if state.fresh or changed:
             h, Kh = -g, -Kg
         else:
-            turn = problem.spread(_turn(norm, inner(g, K_rho_old), norm_old))
-            h, Kh = turn * h - g, turn * Kh - Kg
-            uphill = problem.spread(inner(K_rho, h) >= 0)
+            fall = ratio(norm - inner(g, self.K_rho_old), self.norm_old, self.norm_old > 0)
+            turn = spread(xp.clip(fall, min=0))
+            h, Kh = turn * self.h - g, turn * self.Kh - Kg
+            uphill = spread(inner(state.K_rho, h) >= 0)
             h, Kh = h - uphill * (h + g), Kh - uphill * (Kh + Kg)
-        step = minimise_along(problem, A, U, h, Kh)
-        step = xp.where(done, xp.zeros_like(step), step)
-        t = problem.spread(step)
-        A, U, fresh = A + t * h, U + t * Kh, False
-        K_rho_old, norm_old = K_rho, norm
-        moved = bool(xp.any((step > 0) & ~done))
-
-
-def _turn(norm: Array, overlap: Array, old_norm: Array) -> Array:
-    """Polak–Ribière⁺."""
-    xp = namespace(norm)
-    safe = xp.where(old_norm > 0, old_norm, xp.ones_like(old_norm))
-    return xp.clip((norm - overlap) / safe, min=0)
+        self.h, self.Kh, self.K_rho_old, self.norm_old = h, Kh, state.K_rho, norm
+        return h, Kh, minimise_along(self.problem, state, h, Kh)

@@ -16,17 +16,16 @@ Williams' Algorithm 3.3. NumPy arrays only.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from gramian._core.arrays import Array, is_numpy
-from gramian._core.fused import inner
+from gramian._core.arrays import Array
 from gramian.losses import Curvature
+from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.recorder import Recorder
+from gramian.solvers.rkhs.requirements import NUMPY_ARRAYS, SUM_OVER_EXAMPLES, require
 from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 6
@@ -57,53 +56,41 @@ def exact(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
-    if not is_numpy(problem.targets):
-        raise TypeError(
-            "solver='exact' needs NumPy arrays; use solver='newton' for other array libraries."
-        )
-    if not problem.loss.separable:
-        raise ValueError(
-            f"solver='exact' needs a loss that is a sum over examples, got {problem.loss!r}. Use 'kernel_cg'."
-        )
-    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    dtype = problem.targets.dtype  # factors are as precise as the coefficients
-    blocks = [(np.asarray(K, dtype=dtype), c) for K, c in problem.operator.blocks(problem.shape[1])]
-    A = problem.start(start)
-    moved = True
-    while True:
-        U = _product(recorder, blocks, A)
-        objective, rho = problem.objective(A, U), problem.residual(A, U)
-        K_rho = _product(recorder, blocks, rho)
-        gap = problem.gap(inner(rho, K_rho))
-        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
-        if status is not None:
-            return recorder.verified(A, U, objective, gap, status, fresh=True)
-        done = recorder.converged(objective, gap)
-        s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
-        Ks = _product(recorder, blocks, s)
-        step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
-        moved = bool(np.any((step > 0) & ~done))
-        A = A + problem.spread(step) * s
+    require(problem, "exact", [NUMPY_ARRAYS], instead="newton")
+    require(problem, "exact", [SUM_OVER_EXAMPLES], instead="kernel_cg")
+    recorder = _BlockRecorder(problem, tol, max_iter, callback, PATIENCE)
+
+    def direction(state: State) -> tuple[Array, None, Array]:
+        s = _steps(problem, recorder.blocks, problem.curvature(state.U), state)
+        return s, None, backtrack(problem, state, s, recorder.product(s))
+
+    return descend(recorder, direction, problem.start(start))
 
 
-def _product(recorder: Recorder, blocks: list, B: np.ndarray) -> np.ndarray:
-    recorder.n_products += 1
-    out = np.empty_like(B)
-    for matrix, outputs in blocks:
-        columns = B[:, outputs, :]
-        out[:, outputs, :] = (matrix @ columns.reshape(len(B), -1)).reshape(columns.shape)
-    return out
+class _BlockRecorder(Recorder):
+    """Multiplies with the dense blocks of the operator, in the precision of the coefficients."""
+
+    def __init__(
+        self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
+    ):
+        super().__init__(problem, tol, max_iter, callback, patience)
+        blocks = problem.operator.blocks(problem.shape[1])
+        self.blocks = [(np.asarray(K, dtype=problem.targets.dtype), c) for K, c in blocks]
+
+    def product(self, B: np.ndarray) -> np.ndarray:
+        self.n_products += 1
+        out = np.empty_like(B)
+        for matrix, outputs in self.blocks:
+            columns = B[:, outputs, :]
+            out[:, outputs, :] = (matrix @ columns.reshape(len(B), -1)).reshape(columns.shape)
+        return out
+
+    accurate_product = product
 
 
-def _steps(
-    problem: Problem,
-    blocks: list,
-    curvature: Curvature,
-    rho: np.ndarray,
-    K_rho: np.ndarray,
-    done: np.ndarray,
-) -> np.ndarray:
+def _steps(problem: Problem, blocks: list, curvature: Curvature, state: State) -> np.ndarray:
     """Newton steps; zero for columns that are done."""
+    rho, K_rho, done = state.rho, state.K_rho, state.done
     steps = np.zeros_like(rho)
     D = np.broadcast_to(curvature.diagonal, rho.shape)
     shared = not curvature.coupled and np.all(D == D[:, :1, :1]) and len(blocks) == 1

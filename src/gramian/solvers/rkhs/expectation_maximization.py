@@ -22,16 +22,16 @@ to 1e-8.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from gramian._core.arrays import Array, namespace
 from gramian._core.fused import inner
 from gramian.losses import PartialSoftmax
+from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.newton import FORCING, MAX_INNER, PATIENCE
 from gramian.solvers.rkhs.newton_system import solve_newton_system
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.recorder import Recorder
 from gramian.solvers.solution import Callback, Solution
 
 
@@ -64,33 +64,22 @@ def expectation_maximization(
     problem = replace(problem, loss=loss)
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)
-    A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
-    fresh = moved = True
-    while True:
-        objective, rho = problem.objective(A, U), problem.residual(A, U)
-        K_rho = recorder.product(rho)
-        gap = problem.gap(inner(rho, K_rho))
-        if bool(xp.all(recorder.converged(objective, gap))) and not fresh:
-            U, fresh = recorder.accurate_product(A), True
-            continue
-        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
-        if status is not None:
-            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
-        for curvature in (problem.curvature(U), loss.majorant(U, problem.weights)):
+
+    def direction(state: State) -> tuple[Array, Array, Array]:
+        for curvature in (problem.curvature(state.U), loss.majorant(state.U, problem.weights)):
             s, Ks = solve_newton_system(
                 recorder,
                 curvature,
-                rho,
-                K_rho,
-                objective=objective,
-                relative=FORCING * xp.ones_like(gap),
+                state.rho,
+                state.K_rho,
+                objective=state.objective,
+                relative=FORCING * xp.ones_like(state.objective),
                 max_iter=MAX_INNER,
             )
-            slope = inner(rho, Ks)
-            step = backtrack(problem, A, U, s, Ks, objective, slope)
-            moved = bool(xp.all((step > 0) & (slope < 0)))
-            if moved:
+            downhill = inner(state.rho, Ks) < 0
+            step = xp.astype(downhill, xp.float64) * backtrack(problem, state, s, Ks)
+            if bool(xp.all(step > 0)):
                 break
-        t = problem.spread(step)
-        A, U, fresh = A + t * s, U + t * Ks, False
+        return s, Ks, step
+
+    return descend(recorder, direction, start)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from gramian._core.arrays import Array
-from gramian.solvers.rkhs.conjugate_gradient import conjugate_gradient
+from gramian.solvers.rkhs.conjugate_gradient import PATIENCE, ConjugateDirections
+from gramian.solvers.rkhs.descend import descend
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder
@@ -59,16 +60,15 @@ def kernel_cg(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
+    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     preconditioning = Preconditioning(problem, preconditioner, usable=problem.loss.quadratic)
     curvature = problem.curvature(problem.start(None)) if problem.loss.quadratic else None
 
-    def gradient(recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
+    def gradient(rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
         if curvature is None:
             return rho, K_rho, False
         changed = preconditioning.grown(recorder, curvature)
         P = preconditioning.at(curvature)
         return (rho, K_rho, changed) if P is None else (*P.apply(rho, K_rho), changed)
 
-    return conjugate_gradient(
-        problem, gradient, start=start, tol=tol, max_iter=max_iter, callback=callback
-    )
+    return descend(recorder, ConjugateDirections(problem, gradient), start)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, prange
 from scipy.linalg import eigvalsh_tridiagonal
 
-from gramian._core.arrays import Array, device_of, is_numpy, namespace, to_numpy
+from gramian._core.arrays import Array, device_of, is_numpy, namespace, ratio, to_numpy
 from gramian._core.fused import LARGE, SMALL, add_scaled, inner
 from gramian._core.threads import exclusive
 from gramian.solvers.rkhs.problem import Problem
@@ -71,7 +71,7 @@ class Process:
         self.b, self.r = b, r
         r = xp.asarray(r[:, :, :1], copy=True) if shared else r
         norm = xp.sqrt(inner(r, r))
-        self.v = r * problem.spread(_ratio(xp.ones_like(norm), norm))
+        self.v = r * problem.spread(ratio(xp.ones_like(norm), norm, norm != 0))
         self.v_old = xp.zeros_like(r)
         self.p = self.v  # M v − β v_old, once multiplied
         self.alpha = self.beta = self.size = xp.zeros_like(norm)
@@ -107,7 +107,7 @@ class Process:
         # what is left of an exhausted Krylov space is rounding, and no direction
         beta = xp.where(beta > xp.finfo(p.dtype).eps * self.size, beta, xp.zeros_like(beta))
         self.size = xp.maximum(self.size, xp.sqrt(self.alpha**2 + beta**2))
-        v_new = p * spread(_ratio(xp.ones_like(beta), beta))
+        v_new = p * spread(ratio(xp.ones_like(beta), beta, beta != 0))
         self.betas.append(to_numpy(beta))
 
         # the rotation that takes β out of the tridiagonal matrix of M + λI
@@ -116,7 +116,7 @@ class Process:
         corner = self.sine * self.delta - self.cosine * diagonal
         two_below = self.epsilon
         pivot = xp.sqrt(corner**2 + beta**2)
-        cosine, sine = _ratio(corner, pivot), _ratio(beta * one, pivot)
+        cosine, sine = ratio(corner, pivot, pivot != 0), ratio(beta * one, pivot, pivot != 0)
         self.epsilon, self.delta = self.sine * beta, -self.cosine * beta
         step = xp.where(active, cosine * self.norm, 0 * one)
         norm = sine * self.norm
@@ -124,7 +124,7 @@ class Process:
 
         self._advance(
             v_new,
-            direction=(-two_below, -below, _ratio(one, pivot)),
+            direction=(-two_below, -below, ratio(one, pivot, pivot != 0)),
             step=step,
             residual=(xp.where(active, sine**2, one), xp.where(active, -cosine * norm, 0 * one)),
         )
@@ -190,11 +190,3 @@ def _loop(d_old, d, b, r, v, v_new, c, scalars):
 
 _serial: Any = njit(cache=True, fastmath={"contract"})(_loop)
 _parallel: Any = njit(cache=True, parallel=True, fastmath={"contract"})(_loop)
-
-
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Numerator / denominator, zero where the denominator is."""
-    xp = namespace(numerator)
-    there = denominator != 0
-    safe = xp.where(there, denominator, xp.ones_like(denominator))
-    return xp.where(there, numerator / safe, xp.zeros_like(numerator))

@@ -35,13 +35,12 @@ from functools import partial
 
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, to_numpy
+from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, ratio, to_numpy
 from gramian._core.fused import inner
-from gramian.losses import Squared
-from gramian.operators import Masked
 from gramian.solvers.rkhs.lanczos import Process
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.requirements import SQUARED_LOSS, require
 from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 3  # refinements that do not halve the gap, after which rounding errors are to blame
@@ -92,11 +91,7 @@ def minres(
     >>> solution.status, solution.coefficients.shape, solution.n_products < 30
     ('converged', (50, 1, 7), True)
     """
-    if not isinstance(problem.loss, Squared):
-        raise ValueError(
-            f"solver='minres' solves a linear system and needs the loss Squared(), got {problem.loss!r}. "
-            "Use solver='newton' or solver='kernel_cg' for other losses."
-        )
+    require(problem, "minres", [SQUARED_LOSS], instead="newton")
     xp = namespace(problem.targets)
     recorder = _Recorder(problem, tol, max_iter, callback)
     system = _System(problem, recorder)
@@ -150,8 +145,7 @@ class _System:
             self.root = xp.sqrt(column(problem.weights, problem.targets))
         self.c = self.scaled(problem.targets)
         self.norm_c = xp.sqrt(inner(self.c, self.c))
-        masked = isinstance(problem.operator, Masked) and problem.operator.mask.ndim == 2
-        self.shares_products = self.c.shape[2] == 1 and not masked
+        self.shares_products = self.c.shape[2] == 1
 
     def scaled(self, b: Array) -> Array:
         """D b."""
@@ -163,13 +157,7 @@ class _System:
 
     def unscaled(self, A: Array) -> Array:
         """D⁻¹ A, zero for examples of weight zero."""
-        if self.root is None:
-            return A
-        xp = namespace(A)
-        there = self.root > 0
-        return xp.where(there, A, xp.zeros_like(A)) / xp.where(
-            there, self.root, xp.ones_like(self.root)
-        )
+        return A if self.root is None else ratio(A, self.root, self.root > 0)
 
     def product(self, v: Array) -> Array:
         """M v."""

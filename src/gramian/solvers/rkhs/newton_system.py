@@ -16,7 +16,7 @@ needs no factor. q systems advance in lockstep; finished ones are frozen by zero
 
 from __future__ import annotations
 
-from gramian._core.arrays import Array, namespace
+from gramian._core.arrays import Array, namespace, ratio
 from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
@@ -87,7 +87,7 @@ def solve_newton_system(
         q = add_scaled(curvature.apply(Kp), strength, p)
         bend = inner(Kp, q)
         active = active & (bend > 0)
-        length = _ratio(steep, bend, active)
+        length = ratio(steep, bend, active)
         objective = objective - 0.5 * length * steep
         step = problem.spread(length)
         s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
@@ -103,13 +103,7 @@ def solve_newton_system(
         new_steep = norm if preconditioner is None else inner(z, Kr)
         # a preconditioner that is itself iterative is not quite the same each time
         fall = new_steep if preconditioner is None else new_steep - inner(z, old)
-        turn = problem.spread(_ratio(fall, steep, active))
+        turn = problem.spread(ratio(fall, steep, active))
         p, Kp = scale_and_add(p, turn, z), scale_and_add(Kp, turn, Kz)
         steep = new_steep
     return s, Ks
-
-
-def _ratio(numerator: Array, denominator: Array, where: Array) -> Array:
-    xp = namespace(numerator)
-    one, zero = xp.ones_like(numerator), xp.zeros_like(numerator)
-    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)

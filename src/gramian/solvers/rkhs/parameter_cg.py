@@ -9,7 +9,8 @@ Condition number (RLS): that of ``𝒦(𝒦 + λI)``.
 from __future__ import annotations
 
 from gramian._core.arrays import Array
-from gramian.solvers.rkhs.conjugate_gradient import conjugate_gradient
+from gramian.solvers.rkhs.conjugate_gradient import PATIENCE, ConjugateDirections
+from gramian.solvers.rkhs.descend import descend
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder
 from gramian.solvers.solution import Callback, Solution
@@ -38,10 +39,9 @@ def parameter_cg(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
+    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
 
-    def gradient(recorder: Recorder, rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
+    def gradient(rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
         return K_rho, recorder.product(K_rho), False
 
-    return conjugate_gradient(
-        problem, gradient, start=start, tol=tol, max_iter=max_iter, callback=callback
-    )
+    return descend(recorder, ConjugateDirections(problem, gradient), start)

@@ -48,6 +48,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gramian._core.arrays import ratio
 from gramian._core.fused import inner
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
@@ -180,13 +181,14 @@ class Preconditioner:
         for _ in range(max_iter):
             self.n_inner += 1
             q = self._multiplied(p)
-            length = _ratio(steep, inner(p, q))
+            bend = inner(p, q)
+            length = ratio(steep, bend, bend > 0)
             v, r = v + length * p, r - length * q
             z = self._blockwise(r)
             new = inner(r, z)
             if np.all(new <= least if goal is None else inner(r, r) <= goal):
                 break
-            p, steep = z + _ratio(new, steep) * p, new
+            p, steep = z + ratio(new, steep, steep > 0) * p, new
         return v
 
     def _multiplied(self, v: np.ndarray) -> np.ndarray:
@@ -216,7 +218,3 @@ def _inverse_triangle(G: np.ndarray) -> np.ndarray:
             continue
         return solve_triangular(triangle, np.eye(len(G)), lower=True, check_finite=False)
     return np.diag(diagonal**-0.5)
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
