@@ -22,16 +22,11 @@ from gramian.solvers.solution import Callback, Progress, Solution
 
 __all__ = ["Bounds", "DualHistory", "History"]
 
-# status: what happened, and what the user can do about it
+# What happened, and what the user can do about it.
 _REASONS = {
-    "max_iter": (
-        "after max_iter={} iterations",
-        "Raise max_iter or the tolerance, or regularise more.",
-    ),
-    "stalled": (
-        "after {} iterations, at the limit of rounding errors,",
-        "Raise tol, scale the kernel down or regularise more.",
-    ),
+    "max_iter": "after max_iter={} iterations with {}. Raise max_iter or the tolerance, or regularise more.",
+    "stalled": "after {} iterations, at the limit of rounding errors, with {}. Raise tol, scale the kernel down or "
+    "regularise more.",
 }
 
 
@@ -65,10 +60,7 @@ class History:
     def __init__(self, tol: float, max_iter: int, callback: Callback | None, patience: int):
         if not tol >= 0:
             raise ValueError(f"tol must be >= 0, got {tol!r}.")
-        self.tol = tol
-        self.max_iter = max_iter
-        self.callback = callback
-        self.patience = patience
+        self.tol, self.max_iter, self.callback, self.patience = tol, max_iter, callback, patience
         self.n_products = 0
         self.rows: list[dict[str, float]] = []
         self.best_gap, self.best_merit, self.best_row = float("inf"), 0.0, 0
@@ -161,8 +153,8 @@ class History:
         self.rows[-1] |= self._row(objective, gap) | (columns or {})
         history = {name: np.array([row[name] for row in self.rows]) for name in self.rows[-1]}
         result = Solution(
-            coefficients=coefficients,
-            status=status,
+            coefficients,
+            status,
             objective=self.rows[-1]["objective"],
             gap=self.rows[-1]["gap"],
             gaps=np.array(to_numpy(gap), ndmin=1),
@@ -172,12 +164,8 @@ class History:
             latent=latent,
         )
         if status in _REASONS:
-            why, advice = _REASONS[status]
-            warnings.warn(
-                f"Stopped {why.format(self.n_iter)} with {self.shortfall(result)}. {advice}",
-                ConvergenceWarning,
-                stacklevel=level_of_caller(),
-            )
+            why = _REASONS[status].format(self.n_iter, self.shortfall(result))
+            warnings.warn(f"Stopped {why}", ConvergenceWarning, stacklevel=level_of_caller())
         return result
 
     def _row(self, objective: Array, gap: Array) -> dict[str, float]:

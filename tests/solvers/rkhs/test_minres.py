@@ -11,7 +11,7 @@ from gramian._core.arrays import to_numpy
 from gramian.kernels import RBF, Precomputed
 from gramian.labels import DenseStructure
 from gramian.losses import Logistic, Squared
-from gramian.operators import Dense, LabelMixed, Masked
+from gramian.operators import Dense, LabelMixed
 from gramian.solvers import Problem, exact, kernel_cg, minres
 from gramian.testing import CountingOperator, check_solver
 
@@ -159,17 +159,6 @@ def test_folds_are_columns_of_weights():
         assert not solution.coefficients[~kept, :, k].any()
         U = RBF()(X, X[kept]) @ expected
         np.testing.assert_allclose(solution.latent[:, :, k], U, atol=1e-7)
-
-
-def test_an_operator_with_a_mask_for_each_column_shares_nothing():
-    X, y = _data()
-    masks = (np.arange(40)[:, None] % 2 != np.arange(2)).astype(float)
-    operator = Masked(Dense(RBF(), X), masks)
-    solution = minres(Problem(operator, Squared(), y, np.array([0.1, 1.0])), tol=1e-16)
-    for k, strength in enumerate((0.1, 1.0)):
-        K = masks[:, [k]] * RBF()(X) * masks[:, k]
-        expected = np.linalg.solve(K + strength * np.eye(40), y)
-        np.testing.assert_allclose(solution.coefficients[:, :, k], expected, atol=1e-7)
 
 
 def test_weights_are_repeated_rows():

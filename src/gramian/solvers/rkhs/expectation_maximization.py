@@ -67,14 +67,9 @@ def expectation_maximization(
 
     def direction(state: State) -> tuple[Array, Array, Array]:
         for curvature in (problem.curvature(state.U), loss.majorant(state.U, problem.weights)):
+            relative = FORCING * xp.ones_like(state.objective)
             s, Ks = solve_newton_system(
-                recorder,
-                curvature,
-                state.rho,
-                state.K_rho,
-                objective=state.objective,
-                relative=FORCING * xp.ones_like(state.objective),
-                max_iter=MAX_INNER,
+                recorder, curvature, state, relative=relative, max_iter=MAX_INNER
             )
             downhill = inner(state.rho, Ks) < 0
             step = xp.astype(downhill, xp.float64) * backtrack(problem, state, s, Ks)

@@ -95,9 +95,7 @@ def newton(
         s, Ks = solve_newton_system(
             recorder,
             problem.curvature(state.U),
-            state.rho,
-            state.K_rho,
-            objective=state.objective,
+            state,
             relative=xp.where(state.done, one, forcing * one),
             max_iter=max_inner,
             preconditioning=preconditioning,

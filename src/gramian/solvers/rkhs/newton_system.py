@@ -19,6 +19,7 @@ from __future__ import annotations
 from gramian._core.arrays import Array, namespace, ratio
 from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
+from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
 from gramian.solvers.rkhs.recorder import Recorder
 
@@ -28,10 +29,8 @@ SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
 def solve_newton_system(
     recorder: Recorder,
     curvature: Curvature,
-    rho: Array,
-    K_rho: Array,
+    state: State,
     *,
-    objective: Array,
     relative: Array,
     max_iter: int,
     preconditioning: Preconditioning | None = None,
@@ -44,12 +43,9 @@ def solve_newton_system(
         Knows the problem and counts the products.
     curvature : Curvature
         W.
-    rho, K_rho : array of shape (n, C, q)
-        ρ and 𝒦ρ.
-    objective : array of shape (q,)
-        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P
-        at the end and thereby the residual that the tolerance asks for: nothing is solved better
-        than that.
+    state : State
+        With ρ, 𝒦ρ and P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P at the
+        end and thereby the residual that the tolerance asks for: nothing is solved better than that.
     relative : array of shape (q,)
         Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
         untouched.
@@ -63,13 +59,13 @@ def solve_newton_system(
         The solution and its product with 𝒦.
     """
     problem = recorder.problem
-    xp = namespace(rho)
+    xp = namespace(state.rho)
     strength = problem.spread(problem.strength)
-    r, Kr = -rho, -K_rho
+    r, Kr, objective = -state.rho, -state.K_rho, state.objective
     norm = inner(r, Kr)
     enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
-    if preconditioner is not None and preconditioner.complete:
+    if preconditioner is not None and preconditioner.space.complete:
         goal = xp.maximum(relative**2 * norm, enough * objective)
         s, Ks = preconditioner.solve(r, goal, max_iter)
         recorder.n_products += preconditioner.n_inner  # each costs as much as one

@@ -9,16 +9,6 @@ from gramian._core.arrays import is_numpy
 from gramian.losses import Squared
 from gramian.solvers.rkhs.problem import Problem
 
-__all__ = [
-    "COMPLETE_KRONECKER",
-    "NO_WEIGHTS",
-    "NUMPY_ARRAYS",
-    "SQUARED_LOSS",
-    "SUM_OVER_EXAMPLES",
-    "Requirement",
-    "require",
-]
-
 
 class Requirement(NamedTuple):
     """Something that a solver needs.
