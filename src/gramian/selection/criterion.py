@@ -79,7 +79,7 @@ class CrossValidationCriterion:
     """
 
     def __init__(self, problem: Problem, training: Array, held_out: Array = None):
-        if problem.n_columns != 1:
+        if problem.shape[2] != 1:
             raise ValueError(
                 f"problem must have targets of shape (n, C), got {problem.targets.shape}."
             )

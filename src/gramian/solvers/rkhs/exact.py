@@ -16,6 +16,8 @@ Williams' Algorithm 3.3. NumPy arrays only.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
@@ -70,12 +72,12 @@ def exact(
 class _BlockRecorder(Recorder):
     """Multiplies with the dense blocks of the operator, in the precision of the coefficients."""
 
-    def __init__(
-        self, problem: Problem, tol: float, max_iter: int, callback: Callback | None, patience: int
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)
-        blocks = problem.operator.blocks(problem.shape[1])
-        self.blocks = [(np.asarray(K, dtype=problem.targets.dtype), c) for K, c in blocks]
+    @cached_property
+    def blocks(self) -> list[tuple[np.ndarray, list[int]]]:
+        """Matrices with the outputs that each one serves."""
+        problem = self.problem
+        blocks, dtype = problem.operator.blocks(problem.shape[1]), problem.targets.dtype
+        return [(np.asarray(K, dtype=dtype), outputs) for K, outputs in blocks]
 
     def product(self, B: np.ndarray) -> np.ndarray:
         self.n_products += 1
@@ -90,21 +92,18 @@ class _BlockRecorder(Recorder):
 
 def _steps(problem: Problem, blocks: list, curvature: Curvature, state: State) -> np.ndarray:
     """Newton steps; zero for columns that are done."""
-    rho, K_rho, done = state.rho, state.K_rho, state.done
-    steps = np.zeros_like(rho)
+    rho, K_rho, strength = state.rho, state.K_rho, problem.strength
     D = np.broadcast_to(curvature.diagonal, rho.shape)
+    F_K_rho = np.zeros_like(rho)
     shared = not curvature.coupled and np.all(D == D[:, :1, :1]) and len(blocks) == 1
-    same_strength = np.all(problem.strength == problem.strength[0])
-    if shared and same_strength:  # one factor serves all outputs and columns: ridge regression
-        factor = _factor(blocks[0][0], D[:, 0, 0], problem.strength[0])
-        flat = K_rho.reshape(len(rho), -1)
-        steps = -(rho - _apply(factor, flat).reshape(rho.shape)) / problem.spread(problem.strength)
-        return steps * problem.spread(~done)
-    for j in np.flatnonzero(~done):
-        strength = float(problem.strength[j])
-        Fk = _coupled(blocks, D[:, :, j], K_rho[:, :, j], strength, curvature.coupled)
-        steps[:, :, j] = -(rho[:, :, j] - Fk) / strength
-    return steps
+    if shared and np.all(strength == strength[0]):  # one factor serves all: ridge regression
+        factor = _factor(blocks[0][0], D[:, 0, 0], strength[0])
+        F_K_rho = _apply(factor, K_rho.reshape(len(rho), -1)).reshape(rho.shape)
+    else:
+        for j in np.flatnonzero(~state.done):
+            column = D[:, :, j], K_rho[:, :, j], float(strength[j])
+            F_K_rho[:, :, j] = _coupled(blocks, *column, curvature.coupled)
+    return -(rho - F_K_rho) / problem.spread(strength) * problem.spread(~state.done)
 
 
 def _coupled(

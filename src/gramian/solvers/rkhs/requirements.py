@@ -16,54 +16,43 @@ class Requirement(NamedTuple):
     Attributes
     ----------
     words : str
-        What is needed, as it stands in the error message.
-    met : callable
-        Whether a problem has it.
-    found : callable
-        What the problem has instead.
+        What is needed, as the error message says it.
+    part : str
+        The part of a `Problem` that has it or lacks it.
+    check : callable
+        Whether that part has it.
     error : type
     """
 
     words: str
-    met: Callable[[Problem], bool]
-    found: Callable[[Problem], Any]
+    part: str
+    check: Callable[[Any], bool]
     error: type[Exception] = ValueError
 
+    def met(self, problem: Problem) -> bool:
+        """Whether a problem has what is needed."""
+        return self.check(getattr(problem, self.part))
 
-NUMPY_ARRAYS = Requirement(
-    "NumPy arrays",
-    lambda problem: is_numpy(problem.targets),
-    lambda problem: f"targets of type {type(problem.targets).__name__}",
-    TypeError,
-)
+
+NUMPY_ARRAYS = Requirement("NumPy arrays", "targets", is_numpy, TypeError)
 SUM_OVER_EXAMPLES = Requirement(
-    "a loss that is a sum over examples",
-    lambda problem: problem.loss.separable,
-    lambda problem: f"the loss {problem.loss!r}",
+    "a loss that is a sum over examples", "loss", lambda loss: loss.separable
 )
-SQUARED_LOSS = Requirement(
-    "the loss Squared()",
-    lambda problem: problem.loss == Squared(),
-    lambda problem: f"the loss {problem.loss!r}",
-)
-NO_WEIGHTS = Requirement(
-    "a problem without sample_weight",
-    lambda problem: problem.weights is None,
-    lambda problem: "weights",
-)
+SQUARED_LOSS = Requirement("the loss Squared()", "loss", lambda loss: loss == Squared())
+NO_WEIGHTS = Requirement("a problem without sample_weight", "weights", lambda w: w is None)
 COMPLETE_KRONECKER = Requirement(
     "the Kronecker kernel in its dual form, every pair of the objects exactly once, and intercept_variance=0",
-    lambda problem: problem.operator.kronecker() is not None,
-    lambda problem: f"the operator {type(problem.operator).__name__} without that structure",
+    "operator",
+    lambda operator: operator.kronecker() is not None,
 )
 
 
 def require(
     problem: Problem, solver: str, requirements: Sequence[Requirement], *, instead: str
 ) -> None:
-    """Raise an error that names the solver, what it needs, what it got, and which solver to use instead."""
-    for words, met, found, error in requirements:
-        if not met(problem):
-            raise error(
-                f"solver={solver!r} needs {words}, got {found(problem)}. Use solver={instead!r}."
-            )
+    """Raise an error that names the solver, what it needs, what lacks it, and which solver to use instead."""
+    for requirement in requirements:
+        if not requirement.met(problem):
+            words, part, _, error = requirement
+            found = f"{part} of type {type(getattr(problem, part)).__name__}"
+            raise error(f"solver={solver!r} needs {words}, got {found}. Use solver={instead!r}.")
