@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from scipy.linalg import LinAlgError, cholesky
 
@@ -18,16 +19,24 @@ from gramian._core.caller import level_of_caller
 
 
 def check_number(
-    name: str, value: Any, *, low: float = 0.0, strict: bool = False, whole: bool = False
+    name: str,
+    value: Any,
+    *,
+    low: float = 0.0,
+    high: float = np.inf,
+    strict: bool = False,
+    whole: bool = False,
 ) -> None:
-    """Refuse what is not a finite (whole) number at or above ``low``, or above it when ``strict``."""
-    kind = Integral if whole else Real
-    words = "a whole number" if whole else "a finite number"
-    bound = f"> {low:g}" if strict else f">= {low:g}"
+    """Refuse what is not a finite (whole) number from ``low`` to ``high``, or between them when ``strict``."""
+    kind, words = (Integral, "a whole number") if whole else (Real, "a finite number")
+    bound = ">" if strict else ">="
+    below = "" if high == np.inf else f" and {bound.replace('>', '<')} {high:g}"
+    message = f"{name} must be {words} {bound} {low:g}{below}, got {value!r}."
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {words} {bound}, got {value!r}.")
-    if not np.isfinite(float(value)) or value < low or (strict and value == low):
-        raise ValueError(f"{name} must be {words} {bound}, got {value!r}.")
+        raise TypeError(message)
+    inside = low < value < high if strict else low <= value <= high
+    if not inside or not np.isfinite(float(value)):
+        raise ValueError(message)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -43,11 +52,11 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_sample_weight(
-    sample_weight: Any, like: Array, *, name: str = "sample_weight"
+    sample_weight: Any, like: Array, *, name: str = "sample_weight", unit: str = "row of X"
 ) -> Array | None:
     """Return weights of shape (n_samples,) in the array library and dtype of ``like``, or None.
 
-    ``like`` is an array with one row for each example; errors call the argument ``name``.
+    ``like`` is an array with one row for each example; errors call the argument ``name`` and an example ``unit``.
     """
     if sample_weight is None:
         return None
@@ -65,14 +74,13 @@ def check_sample_weight(
     weights = asarray_like(weights, like)
     if tuple(weights.shape) != (n,):
         shape = tuple(weights.shape)
-        raise ValueError(f"{name} must have shape ({n},), one for each row of X, got {shape}.")
+        raise ValueError(f"{name} must have shape ({n},), one for each {unit}, got {shape}.")
     xp = namespace(weights)
     bad = ~(xp.isfinite(weights) & (weights >= 0))
     if bool(xp.any(bad)):
-        worst = float(weights[bad][0])
-        raise ValueError(f"{name} must be finite and not negative, got {worst:g}.")
+        raise ValueError(f"{name} must be finite and not negative, got {float(weights[bad][0]):g}.")
     if not bool(xp.any(weights > 0)):
-        raise ValueError(f"{name} is zero for every example: at least one must be positive.")
+        raise ValueError(f"{name} is zero for every {unit}: at least one must be positive.")
     return weights
 
 
@@ -89,61 +97,48 @@ def naming_text(X: Any) -> Iterator[None]:
 
 
 def check_gram(K: Array) -> None:
-    """Refuse a precomputed training matrix that is not square, symmetric and positive semi-definite."""
-    if K.shape[0] != K.shape[1]:
+    """Refuse a precomputed training matrix that is not square, symmetric and positive semidefinite."""
+    spectrum = _spectrum_if_indefinite("X", K, "Gram matrix of the training examples when kernel")
+    if spectrum is not None:
         raise ValueError(
-            f"X must be the square Gram matrix of the training examples when kernel is precomputed, "
-            f"got shape {tuple(K.shape)}."
+            "X must be a positive semidefinite Gram matrix when kernel is 'precomputed'; its smallest eigenvalue is "
+            f"{spectrum[0]:.3g}. Clip the negative eigenvalues, or use its rows as features."
         )
-    if hasattr(K, "toarray"):
-        K = K.toarray()
-    xp = namespace(K)
-    eps = float(xp.finfo(K.dtype).eps)
-    size = float(xp.max(xp.abs(K))) if K.shape[0] else 0.0
-    asymmetry = float(xp.max(xp.abs(K - K.T))) if K.shape[0] else 0.0
-    if asymmetry > 1e3 * eps * size:
-        raise ValueError(
-            f"X must be a symmetric Gram matrix when kernel is precomputed; |K - K.T| reaches {asymmetry:.3g}. "
-            "Pass (K + K.T) / 2 if it is symmetric up to rounding."
-        )
-    matrix = to_numpy(K) if not is_numpy(K) else K
-    # a little more than rounding: the matrix may have been computed in single precision or rounded when stored
-    jitter = max(1e-8, 1e2 * eps) * len(matrix) * max(size, 1e-300)
-    try:
-        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
-    except LinAlgError:
-        lowest = float(np.linalg.eigvalsh(matrix)[0])
-        raise ValueError(
-            "X must be a positive semi-definite Gram matrix when kernel is precomputed; its smallest "
-            f"eigenvalue is {lowest:.3g}. Clip the negative eigenvalues, or use its rows as features."
-        ) from None
 
 
 def check_similarity(name: str, S: Any) -> None:
-    """Refuse precomputed similarities that are not square and symmetric; warn of indefinite ones."""
-    if S.shape[0] != S.shape[1]:
-        raise ValueError(
-            f"{name} must be the square matrix of similarities of the objects when their kernel is 'precomputed', got "
-            f"shape {tuple(S.shape)}."
-        )
-    matrix = S.toarray() if hasattr(S, "toarray") else np.asarray(S)
-    size = float(np.abs(matrix).max(initial=0.0))
-    asymmetry = float(np.abs(matrix - matrix.T).max(initial=0.0))
-    if asymmetry > 1e3 * np.finfo(matrix.dtype).eps * size:
-        raise ValueError(
-            f"{name} must be symmetric when its kernel is 'precomputed'; |S - S.T| reaches {asymmetry:.3g}. Pass "
-            "(S + S.T) / 2 if the two directions measure the same."
-        )
-    jitter = max(1e-8, 1e2 * np.finfo(matrix.dtype).eps) * len(matrix) * max(size, 1e-300)
-    try:
-        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
-    except LinAlgError:
-        spectrum = np.linalg.eigvalsh(matrix)
+    """Refuse precomputed similarities that are not square and symmetric; warn if they are not semidefinite."""
+    spectrum = _spectrum_if_indefinite(name, S, "matrix of similarities when the objects' kernel")
+    if spectrum is not None:
         share = -spectrum[spectrum < 0].sum() / np.abs(spectrum).sum()
         warnings.warn(
-            f"{name} is no kernel: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are {share:.1%} of "
-            "the spectrum. The objective has no minimum then; PairwiseRidge(solver='minres') still solves its linear "
-            "system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
+            f"{name} is not positive semidefinite: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are "
+            f"{share:.1%} of the spectrum. The objective then has no minimum; PairwiseRidge(solver='minres') still "
+            "solves its linear system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
             UserWarning,
             stacklevel=level_of_caller(),
         )
+
+
+def _spectrum_if_indefinite(name: str, matrix: Array, meaning: str) -> np.ndarray | None:
+    """Return the eigenvalues if some are negative by more than rounding; refuse what is not symmetric."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"{name} must be the square {meaning} is 'precomputed', got shape {tuple(matrix.shape)}."
+        )
+    K = matrix.toarray() if sp.issparse(matrix) else to_numpy(matrix)
+    eps = float(np.finfo(K.dtype).eps)
+    size = max(float(np.abs(K).max(initial=0.0)), 1e-300)
+    asymmetry = float(np.abs(K - K.T).max(initial=0.0))
+    if asymmetry > 1e3 * eps * size:
+        raise ValueError(
+            f"{name} must be the symmetric {meaning} is 'precomputed'; |K - K.T| reaches {asymmetry:.3g}. "
+            "Pass (K + K.T) / 2 if the entries (i, j) and (j, i) mean the same."
+        )
+    # a little more than rounding: the matrix may have been computed in single precision or rounded when stored
+    jitter = max(1e-8, 1e2 * eps) * len(K) * size
+    try:
+        cholesky(K + jitter * np.eye(len(K), dtype=K.dtype), overwrite_a=True)
+    except LinAlgError:
+        return np.linalg.eigvalsh(K)
+    return None

@@ -12,15 +12,14 @@ Cost beside the product: one pass over b, r and two directions for each shift, c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from scipy.linalg import eigvalsh_tridiagonal
 
 from gramian._core.arrays import Array, device_of, is_numpy, namespace, ratio, to_numpy
-from gramian._core.fused import LARGE, SMALL, add_scaled, inner
-from gramian._core.threads import exclusive
+from gramian._core.fused import COMPILED_ENTRIES, add_scaled, inner, serial_or_parallel
 from gramian.solvers.rkhs.problem import Problem
 
 _CHUNKS = 64  # a fixed number, so that sums do not depend on the threads
@@ -139,16 +138,11 @@ class Process:
         """The next direction, b, r and their overlap, from factors of shape (q,)."""
         scalars = (*direction, step, *residual)
         c = self.system.c
-        if is_numpy(self.b) and self.b.size >= SMALL:
+        if is_numpy(self.b) and self.b.size >= COMPILED_ENTRIES:
             vectors = (self.d_old, self.d, self.b, self.r, self.v, v_new, c)
             flat = [np.ascontiguousarray(x).reshape(-1, x.shape[2]) for x in vectors]
             scalars = np.array(scalars, dtype=self.b.dtype)
-            if self.b.size < LARGE:
-                sums = _serial(*flat, scalars)
-            else:
-                with exclusive():
-                    sums = _parallel(*flat, scalars)
-            self.overlap = sums.sum(axis=0)
+            self.overlap = _loop(*flat, scalars).sum(axis=0)
             self.d, self.d_old = self.d_old, self.d
             return
         two_back, one_back, scale, step, kept, added = (self.problem.spread(x) for x in scalars)
@@ -169,6 +163,7 @@ class Process:
         return np.array(values)[place]
 
 
+@serial_or_parallel(fastmath={"contract"})
 def _loop(d_old, d, b, r, v, v_new, c, scalars):
     """All updates of `Process._advance` in one pass; d_old becomes the new direction."""
     q = b.shape[1]
@@ -186,7 +181,3 @@ def _loop(d_old, d, b, r, v, v_new, c, scalars):
                 r[i, k] = scalars[4, k] * r[i, k] + scalars[5, k] * v_new[i, j]
                 sums[chunk, k] += np.float64(b[i, k]) * np.float64(r[i, k] + c[i, 0 if same else k])
     return sums
-
-
-_serial: Any = njit(cache=True, fastmath={"contract"})(_loop)
-_parallel: Any = njit(cache=True, parallel=True, fastmath={"contract"})(_loop)
