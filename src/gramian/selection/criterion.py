@@ -161,12 +161,9 @@ class CrossValidationCriterion:
         # residual ≤ √tol ‖λF‖ makes the error of F as small as that of the fit at this tolerance
         size = folds.strength**2 * inner(F, KF)
         norm = inner(rho, K_rho)
-        share = xp.sqrt(ratio(tol * size, norm, norm > 0))
-        state = State(F, KF, rho, K_rho, xp.zeros_like(norm), norm <= 0, fresh=True)
-        relative = xp.where(state.done, xp.ones_like(norm), share)
-        s, Ks = solve_newton_system(
-            recorder, curvature, state, relative=relative, max_iter=MAX_ADJOINT_STEPS
-        )
+        relative = xp.sqrt(ratio(tol * size, norm, norm > 0))
+        state = State(F, KF, rho, K_rho, xp.zeros_like(norm), done=norm <= 0, fresh=True)
+        s, Ks = solve_newton_system(recorder, curvature, state, relative, MAX_ADJOINT_STEPS)
         return F + s, KF + Ks
 
 

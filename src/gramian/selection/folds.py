@@ -112,5 +112,5 @@ def checked_mask(name: str, mask: Array, problem: Problem) -> Array:
     if mask.ndim != 2 or mask.shape[0] != n:
         raise ValueError(f"{name} must have shape ({n}, n_folds), got {tuple(mask.shape)}.")
     if not bool(namespace(mask).all((mask == 0) | (mask == 1))):
-        raise ValueError(f"{name} must hold nothing but zeros and ones.")
+        raise ValueError(f"{name} must hold zeros and ones, and nothing else.")
     return mask

@@ -87,7 +87,9 @@ def kronecker_exact(
     'converged'
     """
     require(problem, "closed_form", REQUIREMENTS, instead="minres")
-    K, T, order = problem.operator.kronecker()
+    factors = problem.operator.kronecker()
+    assert factors is not None  # it is required
+    K, T, order = factors
     recorder = Recorder(problem, tol, 1, callback, patience=2)
     A = problem.start(None)
     objective, gap, _, _ = recorder.certificate(A, np.zeros_like(A))

@@ -141,7 +141,8 @@ class ConjugateDirections:
 
     def __init__(self, problem: Problem, gradient: Gradient):
         self.problem, self.gradient = problem, gradient
-        self.h = self.Kh = self.K_rho_old = self.norm_old = None
+        self.h: Array = None
+        self.Kh = self.K_rho_old = self.norm_old = self.h
 
     def __call__(self, state: State) -> tuple[Array, Array, Array]:
         """Return h, 𝒦h and the step lengths to the minimum along h."""

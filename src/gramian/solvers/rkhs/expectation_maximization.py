@@ -67,10 +67,7 @@ def expectation_maximization(
 
     def direction(state: State) -> tuple[Array, Array, Array]:
         for curvature in (problem.curvature(state.U), loss.majorant(state.U, problem.weights)):
-            relative = FORCING * xp.ones_like(state.objective)
-            s, Ks = solve_newton_system(
-                recorder, curvature, state, relative=relative, max_iter=MAX_INNER
-            )
+            s, Ks = solve_newton_system(recorder, curvature, state, FORCING, MAX_INNER)
             downhill = inner(state.rho, Ks) < 0
             step = xp.astype(downhill, xp.float64) * backtrack(problem, state, s, Ks)
             if bool(xp.all(step > 0)):

@@ -12,28 +12,53 @@ Cost beside the product: one pass over b, r and two directions for each shift, c
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numba import prange
 from scipy.linalg import eigvalsh_tridiagonal
 
-from gramian._core.arrays import Array, device_of, is_numpy, namespace, ratio, to_numpy
+from gramian._core.arrays import Array, column, device_of, is_numpy, namespace, ratio, to_numpy
 from gramian._core.fused import COMPILED_ENTRIES, add_scaled, inner, serial_or_parallel
-from gramian.solvers.rkhs.problem import Problem
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
 
 _CHUNKS = 64  # a fixed number, so that sums do not depend on the threads
 
 
-class System(Protocol):
-    """What is solved: ``(M + λI) b = c``."""
+class System:
+    """``(M + λI) b = c`` with ``M = D𝒦D``: a problem with the squared loss in the variables of MINRES.
 
-    c: Array
-    norm_c: Array
+    Attributes
+    ----------
+    recorder : Recorder
+        Knows the problem and counts the products.
+    root : array of shape (n, 1, 1) or (n, 1, q), or None
+        D; None is the identity.
+    c : array of shape (n, C, 1) or (n, C, q)
+    norm_c : array of shape (1,) or (q,)
+    """
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        targets, weights = recorder.problem.targets, recorder.problem.weights
+        xp = namespace(targets)
+        self.root = None if weights is None else xp.sqrt(column(weights, targets))
+        self.c = self.scaled(targets)
+        self.norm_c = xp.sqrt(inner(self.c, self.c))
+
+    def scaled(self, b: Array) -> Array:
+        """D b."""
+        return b if self.root is None else self.root * b
+
+    def unscaled(self, A: Array) -> Array:
+        """D⁻¹ A, zero for examples of weight zero."""
+        return A if self.root is None else ratio(A, self.root, self.root > 0)
+
+    def coefficients(self, b: Array) -> Array:
+        """A as a callback sees it: a copy, because b is updated in place."""
+        return squeezed(namespace(b).asarray(self.scaled(b), copy=True))
 
     def product(self, v: Array) -> Array:
         """M v."""
-        ...
+        return self.scaled(self.recorder.product(self.scaled(v)))
 
 
 class Process:
@@ -43,7 +68,6 @@ class Process:
 
     Parameters
     ----------
-    problem : Problem
     system : System
     b, r : array of shape (n, C, q)
         A point and its residual; both are updated in place.
@@ -62,9 +86,10 @@ class Process:
         Columns that the last step moved.
     """
 
-    def __init__(self, problem: Problem, system: System, b: Array, r: Array, *, shared: bool):
+    def __init__(self, system: System, b: Array, r: Array, *, shared: bool):
         xp = namespace(r)
-        self.problem, self.system = problem, system
+        self.system = system
+        self.problem = problem = system.recorder.problem
         if is_numpy(r):  # the loops write to them
             b, r = np.ascontiguousarray(b), np.ascontiguousarray(r)
         self.b, self.r = b, r

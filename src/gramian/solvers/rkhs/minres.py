@@ -35,11 +35,10 @@ from functools import partial
 
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, ratio, to_numpy
-from gramian._core.fused import inner
-from gramian.solvers.rkhs.lanczos import Process
+from gramian._core.arrays import Array, asarray_like, itemsize, namespace, to_numpy
+from gramian.solvers.rkhs.lanczos import Process, System
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.recorder import Recorder
 from gramian.solvers.rkhs.requirements import SQUARED_LOSS, require
 from gramian.solvers.solution import Callback, Solution
 
@@ -94,20 +93,20 @@ def minres(
     require(problem, "minres", [SQUARED_LOSS], instead="newton")
     xp = namespace(problem.targets)
     recorder = _Recorder(problem, tol, max_iter, callback)
-    system = _System(problem, recorder)
+    system = System(recorder)
     b = system.unscaled(problem.start(start))
     if bool(xp.any(b != 0)):
-        process, U = system.process(b)
+        process, U = _restarted(system, b)
     else:
         U = xp.zeros_like(b)
-        process = Process(problem, system, b, U + system.c, shared=system.shares_products)
+        process = Process(system, b, U + system.c, shared=system.c.shape[2] == 1)
     fresh = moved = True
     while True:
         process.multiply()
         objective, gap = recorder.judge(process)
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            (process, U), fresh = system.process(process.b), True
+            (process, U), fresh = _restarted(system, process.b), True
             continue
         if fresh:
             moved = recorder.progress(gap)
@@ -116,7 +115,7 @@ def minres(
         )
         if status is not None:
             if not fresh:
-                process, U = system.process(process.b)
+                process, U = _restarted(system, process.b)
                 process.multiply()
                 objective, gap = recorder.judge(process)
                 status = recorder.confirmed(status, objective, gap)
@@ -125,49 +124,12 @@ def minres(
         moved, fresh = process.step(~done), False
 
 
-class _System:
-    """``(M + λI) b = c`` with ``M = D𝒦D``: the problem in the variables of MINRES.
-
-    Attributes
-    ----------
-    c : array of shape (n, C, 1) or (n, C, q)
-    norm_c : array of shape (1,) or (q,)
-    shares_products : bool
-        Whether columns differ in λ only.
-    """
-
-    def __init__(self, problem: Problem, recorder: Recorder):
-        self.problem = problem
-        self.recorder = recorder
-        xp = namespace(problem.targets)
-        self.root = None
-        if problem.weights is not None:
-            self.root = xp.sqrt(column(problem.weights, problem.targets))
-        self.c = self.scaled(problem.targets)
-        self.norm_c = xp.sqrt(inner(self.c, self.c))
-        self.shares_products = self.c.shape[2] == 1
-
-    def scaled(self, b: Array) -> Array:
-        """D b."""
-        return b if self.root is None else self.root * b
-
-    def coefficients(self, b: Array) -> Array:
-        """A as a callback sees it: a copy, because b is updated in place."""
-        return squeezed(namespace(b).asarray(self.scaled(b), copy=True))
-
-    def unscaled(self, A: Array) -> Array:
-        """D⁻¹ A, zero for examples of weight zero."""
-        return A if self.root is None else ratio(A, self.root, self.root > 0)
-
-    def product(self, v: Array) -> Array:
-        """M v."""
-        return self.scaled(self.recorder.product(self.scaled(v)))
-
-    def process(self, b: Array) -> tuple[Process, Array]:
-        """A process from b with its true residual, and U = 𝒦A."""
-        U = self.recorder.accurate_product(self.scaled(b))
-        r = self.c - self.scaled(U) - self.problem.spread(self.problem.strength) * b
-        return Process(self.problem, self, b, r, shared=False), U
+def _restarted(system: System, b: Array) -> tuple[Process, Array]:
+    """A process from b with its true residual, and U = 𝒦A."""
+    problem = system.recorder.problem
+    U = system.recorder.accurate_product(system.scaled(b))
+    r = system.c - system.scaled(U) - problem.spread(problem.strength) * b
+    return Process(system, b, r, shared=False), U
 
 
 class _Recorder(Recorder):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian._core.arrays import Array, namespace
+from gramian._core.arrays import Array
 from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.newton_system import solve_newton_system
@@ -85,21 +85,13 @@ def newton(
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     preconditioning = Preconditioning(problem, preconditioner)
-    xp = namespace(problem.targets)
     # a quadratic is its own model, and a budget of inner steps is there to be used
     exactly = problem.loss.quadratic or max_inner < MAX_INNER
     forcing = 0.0 if exactly else FORCING
 
     def direction(state: State) -> tuple[Array, Array, Array]:
-        one = xp.ones_like(state.objective)
-        s, Ks = solve_newton_system(
-            recorder,
-            problem.curvature(state.U),
-            state,
-            relative=xp.where(state.done, one, forcing * one),
-            max_iter=max_inner,
-            preconditioning=preconditioning,
-        )
+        curvature = problem.curvature(state.U)
+        s, Ks = solve_newton_system(recorder, curvature, state, forcing, max_inner, preconditioning)
         return s, Ks, backtrack(problem, state, s, Ks)
 
     return descend(recorder, direction, start)

@@ -30,8 +30,7 @@ def solve_newton_system(
     recorder: Recorder,
     curvature: Curvature,
     state: State,
-    *,
-    relative: Array,
+    relative: Array | float,
     max_iter: int,
     preconditioning: Preconditioning | None = None,
 ) -> tuple[Array, Array]:
@@ -46,9 +45,9 @@ def solve_newton_system(
     state : State
         With ρ, 𝒦ρ and P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P at the
         end and thereby the residual that the tolerance asks for: nothing is solved better than that.
-    relative : array of shape (q,)
-        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
-        untouched.
+    relative : float or array of shape (q,)
+        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it untouched. Columns that are
+        done stay untouched as well.
     max_iter : int
     preconditioning : Preconditioning, default=None
         If it grows a new space, the solution is handed back as it is: the next Newton step is then easier.
@@ -63,6 +62,8 @@ def solve_newton_system(
     strength = problem.spread(problem.strength)
     r, Kr, objective = -state.rho, -state.K_rho, state.objective
     norm = inner(r, Kr)
+    one = xp.ones_like(norm)
+    relative = xp.where(state.done, one, relative * one)
     enough = SAFETY**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
     if preconditioner is not None and preconditioner.space.complete:

@@ -72,7 +72,7 @@ class CoarseSpace(FunctionSpace):
     def adjoint(self, B: np.ndarray) -> np.ndarray:
         out = from_left(self.factor.T, self.analysed(B)) * self._root
         if self.parts.intercept:
-            sums = self.analysed(np.sum(B, axis=0, keepdims=True, dtype=np.float64))
+            sums = self.analysed(B.sum(axis=0, keepdims=True, dtype=np.float64))
             out += self.ones[:, None, None] * (self.parts.intercept * sums / self._root)
         return out
 

@@ -70,7 +70,8 @@ class Preconditioning:
 
     def __init__(self, problem: Problem, asked: Any, *, usable: bool = True):
         whole = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 1
-        if asked is not None and not whole and not (isinstance(asked, str) and asked == "auto"):
+        rank = int(asked) if whole else 0
+        if asked is not None and not rank and not (isinstance(asked, str) and asked == "auto"):
             raise ValueError(
                 f"preconditioner must be 'auto', None or a rank of at least 1, got {asked!r}."
             )
@@ -98,8 +99,8 @@ class Preconditioning:
         self._weights = q if coupled or mixing or quadratic else self._columns
         self._most = min(n // EXAMPLES_PER_FUNCTION, int(working_memory() / 2 / (8 * n)))
         self.space = feature_space(problem.operator, n_outputs)
-        if self.space is None and whole:
-            self.space = self._built(int(asked))
+        if self.space is None and rank:
+            self.space = self._built(rank)
         elif self.space is None:
             self._price = self._cost(FIRST_RANK)
 
