@@ -112,10 +112,8 @@ class LogNormalPrior(BaseEstimator):
 
     def check(self, n_parameters: int) -> None:
         """Refuse what is not positive or does not fit the number of parameters."""
-        for name in ("deviation", "median"):
-            value = getattr(self, name)
-            if name == "median" and value is None:
-                continue
+        median = 1.0 if self.median is None else self.median
+        for name, value in (("deviation", self.deviation), ("median", median)):
             array = np.asarray(value, dtype=float)
             if array.shape not in ((), (n_parameters,)) or not np.all(array > 0):
                 raise ValueError(

@@ -30,7 +30,7 @@ from gramian.solvers.rkhs.recorder import Recorder
 from gramian.solvers.rkhs.requirements import NUMPY_ARRAYS, SUM_OVER_EXAMPLES, require
 from gramian.solvers.solution import Callback, Solution
 
-PATIENCE = 6
+PATIENCE = 6  # steps without progress, after which rounding errors are to blame
 
 
 def exact(

@@ -13,6 +13,9 @@ from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.problem import Problem
 
 SUFFICIENT_DECREASE = 1e-4  # share of the decrease that the slope promises
+REMAINING_SLOPE = (
+    1e-4  # share of the first derivative along a direction at which its minimum is found
+)
 
 
 def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
@@ -46,9 +49,7 @@ def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     return xp.where(bad, xp.zeros_like(step), step)
 
 
-def minimise_along(
-    problem: Problem, state: State, s: Array, Ks: Array, *, accuracy: float = 1e-4
-) -> Array:
+def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     """Minimise the objective along a direction by a safeguarded Newton method in one variable.
 
     Parameters
@@ -57,8 +58,6 @@ def minimise_along(
     state : State
     s, Ks : array of shape (n, C, q)
         The direction and its product with 𝒦.
-    accuracy : float
-        Stop when the derivative has fallen by this factor.
 
     Returns
     -------
@@ -79,12 +78,12 @@ def minimise_along(
     zero = xp.zeros_like(strength)
     step, low, high = zero, zero, zero + float("inf")
     slope, bend = derivatives(step)
-    goal = accuracy * xp.abs(slope)
+    goal = REMAINING_SLOPE * xp.abs(slope)
     for _ in range(50):
         newton = step - ratio(slope, bend, bend > 0)
-        beyond = xp.where(
-            xp.isfinite(high), (low + xp.where(xp.isfinite(high), high, low)) / 2, 2 * step + 1
-        )
+        bracketed = xp.isfinite(high)
+        middle = (low + xp.where(bracketed, high, low)) / 2
+        beyond = xp.where(bracketed, middle, 2 * step + 1)
         inside = (newton > low) & (newton < high) & (bend > 0)
         moving = xp.abs(slope) > goal
         step = xp.where(moving, xp.where(inside, newton, beyond), step)

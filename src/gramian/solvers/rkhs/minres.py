@@ -43,8 +43,8 @@ from gramian.solvers.rkhs.requirements import SQUARED_LOSS, require
 from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 3  # refinements that do not halve the gap, after which rounding errors are to blame
-# A Ritz value below minus this, relative to the largest, is no rounding error of a float32 or float64 operator.
-ROUNDING = {4: 1e-5, 8: 1e-10}
+# By bytes of a number of the operator. A Ritz value below minus this, relative to the largest, is no rounding error.
+RITZ_ROUNDING = {4: 1e-5, 8: 1e-10}
 
 
 def minres(
@@ -159,7 +159,7 @@ class _Recorder(Recorder):
         asked = self.small | super().converged(objective, gap) | (process.quotient < 0)
         found = to_numpy(self.indefinite).copy()
         columns = np.flatnonzero(to_numpy(asked & process.active) & ~found)
-        rounding = ROUNDING[itemsize(self.problem.operator)]
+        rounding = RITZ_ROUNDING[itemsize(self.problem.operator)]
         found[columns] = process.lowest(columns) < -rounding * to_numpy(size)[columns]
         self.indefinite = asarray_like(found, self.indefinite)
         estimate = self.problem.gap(squared_norm * size)

@@ -33,8 +33,8 @@ from gramian.solvers.solution import Callback, Solution
 # tolerances 1e-6 and 1e-10: a constant of 0.1 needs 15 to 19 % fewer products than the best
 # residuals tried that fall with the outer one; 0.1 and 0.2 are alike, and this lies between them.
 FORCING = 0.15
-MAX_INNER = 250
-PATIENCE = 6
+MAX_INNER = 250  # steps of conjugate gradients within a Newton step
+PATIENCE = 6  # Newton steps without progress, after which rounding errors are to blame
 
 
 def newton(

@@ -23,7 +23,7 @@ from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
 from gramian.solvers.rkhs.recorder import Recorder
 
-SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
+SAFETY_FACTOR = 0.7  # on the residual that the tolerance asks for: the model is not the loss
 
 
 def solve_newton_system(
@@ -64,7 +64,7 @@ def solve_newton_system(
     norm = inner(r, Kr)
     one = xp.ones_like(norm)
     relative = xp.where(state.done, one, relative * one)
-    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
+    enough = SAFETY_FACTOR**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
     if preconditioner is not None and preconditioner.space.complete:
         goal = xp.maximum(relative**2 * norm, enough * objective)
