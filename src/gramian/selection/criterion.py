@@ -10,8 +10,8 @@ curvature of the training loss, implicit differentiation of the optimality condi
 The adjoint F is one more Newton system with the same operator. Its cost does not depend on the number of
 hyperparameters; neither does ``operator.vjp``, which contracts A and F with all derivatives at once.
 
-Cost: the products of a warm-started Newton solve for all folds in lockstep, two and one per CG step for the adjoint,
-one for the variances.
+Cost: the products of a warm-started Newton solve for all folds in lockstep; for the adjoint two products and one more
+for each CG step; one for the variances.
 
 Deviates from the paper in
 

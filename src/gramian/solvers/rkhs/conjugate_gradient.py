@@ -86,10 +86,12 @@ def kernel_cg(
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     preconditioning = Preconditioning(problem, preconditioner, usable=problem.loss.quadratic)
-    # that of a quadratic loss is the same everywhere; other losses never have a preconditioner
-    curvature = problem.curvature(problem.start(None))
+    # that of a quadratic loss is the same everywhere; other losses have no preconditioner
+    curvature = problem.curvature(problem.start(None)) if problem.loss.quadratic else None
 
     def gradient(rho: Array, K_rho: Array) -> tuple[Array, Array, bool]:
+        if curvature is None:
+            return rho, K_rho, False
         changed = preconditioning.grown(recorder, curvature)
         P = preconditioning.at(curvature)
         return (rho, K_rho, changed) if P is None else (*P.apply(rho, K_rho), changed)

@@ -2,7 +2,7 @@
 
     minimise over A    J(A) = Σ_i w_i (log Σ_c exp u_ic − log Σ_{c ∈ I_i} exp u_ic) + (λ/2) ⟨A, 𝒦A⟩
 
-I_i holds the classes that example i may have: one if it is labelled, the leaves below a node if only the node is
+I_i is the set of classes that example i may have: one if it is labelled, the leaves below a node if only the node is
 known. J is not convex. The E step spreads each example over its classes, ``q_ic ∝ 1[c ∈ I_i] exp u_ic``; with q as soft
 targets the softmax objective is convex, lies above J and touches it, so a step that lowers it (M step) lowers J. The
 gradients of the two agree.

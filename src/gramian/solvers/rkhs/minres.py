@@ -6,7 +6,8 @@ With the weights ``D² = W``, ``M = D𝒦D`` and ``c = DY`` the optimality condi
 
 Examples of weight zero drop out. MINRES (Paige & Saunders, SIAM J. Numer. Anal. 12, 1975) minimises ‖r‖ over Krylov
 spaces: a Lanczos process tridiagonalises M, and one plane rotation (c_k, s_k) for each step solves the least-squares
-problem. M need not be positive: similarities that are no kernels will do, where conjugate gradients fail.
+problem. M need not be positive semidefinite: it also solves systems with similarities that are not, where conjugate
+gradients fail.
 
 *Shifts.* The Lanczos vectors of M from c do not depend on λ. Columns that differ in λ only share one process, so that a
 path costs the products of one fit; each λ has its own rotations and directions.
@@ -21,7 +22,7 @@ than the recurrences did, the process starts again from the true residual (itera
 
 *Indefinite 𝒦.* The objective is not convex then and its gap certifies nothing. As soon as a Ritz value of M is clearly
 negative, a column is done when ``‖r‖ ≤ √tol ‖c‖``, and its "gap" is the estimate ``‖r‖² ‖M‖ / (2λ)``, with ‖M‖ as far
-as the Lanczos process has seen it. The solution is that of the linear system, no minimum.
+as the Lanczos process has seen it. The solution is that of the linear system, and not a minimum.
 
 Optimality: r = 0. Cost: one product with 𝒦 per iteration, two to verify the end, O(nCq) otherwise.
 
@@ -60,7 +61,8 @@ def minres(
     Parameters
     ----------
     problem : Problem
-        With the squared loss. The operator need not be positive; see the notes on indefinite operators in this module.
+        With the squared loss. The operator need not be positive semidefinite; see the notes on indefinite operators in
+        this module.
         Columns that differ in ``regularization`` only share their products.
     start : array of shape (n, C) or (n, C, q), default=None
         Starting coefficients; zeros by default. From another start columns share nothing.
@@ -149,13 +151,13 @@ class _Recorder(Recorder):
         return self.refuted < PATIENCE
 
     def judge(self, process: Process) -> tuple[Array, Array]:
-        """Objective and gap of each column. Notes which have a small residual, and which an indefinite M."""
+        """Return objective and gap of each column; note which columns have a small residual or an indefinite M."""
         squared_norm = process.norm**2
         objective = 0.5 * squared_norm + 0.5 * self.problem.strength * process.overlap
         gap = self.problem.gap(squared_norm * process.quotient)
         size = namespace(gap).zeros_like(gap) + process.size
         self.small = process.norm <= self.tol**0.5 * process.system.norm_c
-        # definiteness matters, and is looked at, when one of the two rules is satisfied or the gap is none
+        # definiteness matters, and is looked at, when one of the two rules is satisfied or the gap is negative
         asked = self.small | super().converged(objective, gap) | (process.quotient < 0)
         found = to_numpy(self.indefinite).copy()
         columns = np.flatnonzero(to_numpy(asked & process.active) & ~found)

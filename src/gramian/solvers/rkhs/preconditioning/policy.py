@@ -1,6 +1,6 @@
 """When a preconditioner pays: it is bought when the products already spent would have paid for it many times.
 
-Nobody knows before how many products a solver will need. So it starts without; when it has spent `PRICES_SPENT`
+Nobody knows in advance how many products a solver will need. So it starts without one; when it has spent `PRICES_SPENT`
 times what a coarse space of m functions costs (columns, factor, and what it takes in the steps to come), and the gap
 falls so slowly that `PRICES_TO_COME` times its cost is still to come, the space is built. It is used if the trace of
 what it leaves of 𝒦 is small enough against λ, otherwise one that promises to leave little enough is tried when that has
@@ -57,13 +57,13 @@ SMALLEST_STRENGTH = 100 * float(np.finfo(np.float64).eps)
 
 
 class Preconditioning:
-    """The coarse space of a solve: none at first, larger ones as they become worth it.
+    """The coarse space of a solve: there is none at first, and larger ones are built as they become worth it.
 
     Parameters
     ----------
     problem : Problem
     asked : {"auto"}, int or None
-        A number is a rank from the start, None is never.
+        A number asks for a space of this rank from the start, None for no space at all.
     usable : bool, default=True
         Whether the solver can use one for this problem.
     """
@@ -110,7 +110,7 @@ class Preconditioning:
         return coarse_space(problem.operator, n_outputs, rank, enough=enough, weights=weights)
 
     def _cost(self, rank: int) -> float:
-        """Of building a space and using it in the Newton steps to come, in products; infinite if it is no use."""
+        """Cost of building a space and using it in the Newton steps to come, in products; infinite if it cannot pay."""
         n = self.problem.shape[0]
         steps = 1 if self.problem.loss.quadratic else NEWTON_STEPS
         calls = BUILD_FLOPS + FUNCTION_FLOPS * rank
