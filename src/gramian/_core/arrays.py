@@ -64,6 +64,13 @@ def column(weights: Array, like: Array) -> Array:
     return weights[:, None, :]
 
 
+def ratio(numerator: Array, denominator: Array, where: Array) -> Array:
+    """Return numerator / denominator where the condition holds, and zero elsewhere."""
+    xp = namespace(numerator)
+    zero, one = xp.zeros_like(numerator), xp.ones_like(denominator)
+    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)
+
+
 def total(values: Array, weights: Array | None) -> Array:
     """Sum of weights × values over axes 0 and 1 in float64."""
     xp = namespace(values)

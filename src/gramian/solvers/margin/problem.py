@@ -26,7 +26,8 @@ import numba
 import numpy as np
 
 from gramian._core.threads import exclusive
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.history import DualHistory
+from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["MarginProblem", "MarginRecorder", "label_batches"]
 
@@ -145,17 +146,19 @@ def _sums(signs, margins, caps, A, U, chunks):
     return partial
 
 
-class MarginRecorder(Recorder):
+class MarginRecorder(DualHistory):
     """Keeps the history of a solver of margin problems and says when it is done.
 
     Parameters
     ----------
     problem : MarginProblem
-    tol : float
-    max_iter : int
-    callback : callable or None
-    patience : int, default=50
-        Iterations without progress after which rounding errors are to blame.
+    tol, max_iter, callback, patience
+        As for `History`.
+
+    Attributes
+    ----------
+    operations : float
+        Operations so far. The solver counts them.
     """
 
     def __init__(
@@ -166,22 +169,14 @@ class MarginRecorder(Recorder):
         callback: Callback | None,
         patience: int = 50,
     ):
-        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
-        self.margin_problem = problem
+        super().__init__(tol, max_iter, callback, patience)
+        self.problem = problem
         self.operations = 0.0
-        self.extra: list[tuple[float, float]] = []
         self.gaps = np.zeros(problem.shape[1])
-
-    smallest_fall = (
-        1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
-    )
-
-    def merit(self, objective: float, gap: float) -> float:
-        return gap - objective  # the dual rises; the primal may do what it likes
 
     def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
         """Record an iteration with U = K A R; return the status if it was the last one, else None."""
-        return self.record(A, *self.margin_problem.values(A, U), moved=moved)
+        return self.record(A, *self.problem.values(A, U), moved=moved)
 
     def record(
         self,
@@ -194,28 +189,19 @@ class MarginRecorder(Recorder):
     ) -> str | None:
         """Record an iteration whose values the solver has at hand; return the status as `check` does."""
         self.gaps = gaps
-        self.extra.append((violation, self.operations))
-        gap = np.array([gaps.sum()])
-        return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
+        columns = {"violation": violation, "operations": self.operations}
+        return self.verdict(lambda: A, objective, gaps.sum(), moved=moved, columns=columns)
 
     def done(self, A: np.ndarray, status: str, *, verified: bool = False) -> Solution:
         """Return the solution; ``verified`` says that the values last recorded have no drift of rounding errors."""
-        objective, gap, _, _ = self.rows[-1]
+        objective, violation = self.rows[-1]["objective"], self.rows[-1]["violation"]
         if not verified:
-            U = self.margin_problem.latent(A)
             self.n_products += 1
-            objective, self.gaps, violation = self.margin_problem.values(A, U)
-            self.extra[-1] = (violation, self.operations)
-            gap = float(self.gaps.sum())
-            if gap <= self.tol * objective:
-                status = "converged"
-            elif status == "converged":
-                status = "stalled"
-        totals = np.array([objective]), np.array([gap])
-        result = self.solution(A[:, :, None], A[:, :, None], *totals, status)
-        violations, operations = np.array(self.extra).T
-        more = {"violation": violations, "operations": operations}
-        return replace(result, gaps=self.gaps, history=result.history | more, latent=None)
+            objective, self.gaps, violation = self.problem.values(A, self.problem.latent(A))
+            status = self.confirmed(status, objective, self.gaps.sum())
+        columns = {"violation": violation, "operations": self.operations}
+        result = self.solution(A, objective, self.gaps.sum(), status, columns=columns)
+        return replace(result, gaps=self.gaps)
 
 
 def label_batches(R: np.ndarray) -> list[np.ndarray]:
