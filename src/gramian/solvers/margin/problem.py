@@ -26,12 +26,10 @@ import numba
 import numpy as np
 
 from gramian._core.threads import exclusive
+from gramian.operators.inputs.feature_rows import as_rows
 from gramian.solvers.solution import Callback, Recorder, Solution
 
-__all__ = ["MarginProblem", "MarginRecorder", "label_batches"]
-
-BATCH = 32  # labels side by side at most: an interruption need not wait for all labels
-LOOSE = 0.5  # sum of |correlations| with labels visited side by side
+__all__ = ["MarginProblem", "MarginRecorder"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +38,8 @@ class MarginProblem:
 
     Parameters
     ----------
-    inputs : GramRows, or array or CSR array of shape (n, d)
-        The Gram matrix K by its rows, or features X with K = X Xᵀ.
+    inputs : GramRows, FeatureRows, or array or CSR array of shape (n, d)
+        The Gram matrix K by its rows, or features X with K = X Xᵀ, which are kept as `FeatureRows`.
     signs : array of int8 of shape (n, L)
         +1 where an example has a label, −1 where it has not.
     correlation : array of shape (L, L), default=None
@@ -67,6 +65,7 @@ class MarginProblem:
     caps: Any = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", as_rows(self.inputs))
         shape = self.signs.shape
         for name in ("margins", "caps"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
@@ -80,11 +79,6 @@ class MarginProblem:
     def restricted(self, rows: np.ndarray) -> MarginProblem:
         """Return the problem with the losses of some examples only, given by a mask."""
         return replace(self, caps=self.caps * rows[:, None])
-
-    def label_variances(self) -> np.ndarray:
-        """The diagonal of R."""
-        n_labels = self.shape[1]
-        return np.ones(n_labels) if self.correlation is None else np.diag(self.correlation).copy()
 
     def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return targets y m and the bounds of A, each of shape (L, n): labels are what loops run along."""
@@ -110,9 +104,7 @@ class MarginProblem:
 
     def latent(self, A: np.ndarray) -> np.ndarray:
         """Return U = K A R in float64."""
-        inputs = self.inputs
-        product = inputs @ A if hasattr(inputs, "rows") else inputs @ (inputs.T @ A)
-        return np.asarray(self.mixed(np.asarray(product, dtype=np.float64)))
+        return self.mixed(self.inputs @ A)
 
     def values(self, A: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray, float]:
         """Return the objective P, the gap of each label, and the largest violation of optimality.
@@ -216,24 +208,3 @@ class MarginRecorder(Recorder):
         violations, operations = np.array(self.extra).T
         more = {"violation": violations, "operations": operations}
         return replace(result, gaps=self.gaps, history=result.history | more, latent=None)
-
-
-def label_batches(R: np.ndarray) -> list[np.ndarray]:
-    """Labels in batches to be visited side by side: each has little correlation with the others of its batch."""
-    scale = np.sqrt(np.diag(R))
-    strength = np.abs(R) / np.outer(scale, scale)
-    left = list(range(len(R)))
-    batches = []
-    while left:
-        batch: list[int] = []
-        load = np.zeros(len(R))
-        for label in left:
-            joined = [*batch, label]
-            own = np.array(joined) == label
-            if len(batch) < BATCH and np.all(load[joined] + strength[label, joined] <= LOOSE + own):
-                batch = joined
-                load += strength[label]
-                load[label] -= strength[label, label]
-        batches.append(np.array(batch))
-        left = [label for label in left if label not in batch]
-    return batches
