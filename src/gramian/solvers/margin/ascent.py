@@ -1,7 +1,7 @@
 """What the solvers of margin problems share: the coefficients, and the loop of sweeps that ends with a certificate.
 
-A solver is an `Ascent` with its own sums of products, which its sweeps keep up to date. Updates drift by rounding errors;
-what is certified at the end is computed anew wherever the drift could show.
+A solver is an `Ascent` with its own sums of products, which its sweeps keep up to date. Updates drift by rounding
+errors; what is certified at the end is computed anew wherever the drift could show.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ def scan(linear, Z, slack, first, n_chunks):
     ``slack``. Return dual value, gap and strongest pull of each chunk and label, shape (n_chunks, labels, 3).
     """
     n, width = linear.A.shape[1], Z.shape[1]
+    active = linear.active  # Numba forgets what a parallel loop writes to an array inside a tuple
     sums = np.zeros((n_chunks, width, 3))
     for chunk in numba.prange(n_chunks):
         u = np.empty(width)
@@ -69,7 +70,7 @@ def scan(linear, Z, slack, first, n_chunks):
                     sums[chunk, c, 2] = max(sums[chunk, c, 2], abs(pull))
                 free = a != 0 and a != bound
                 near = bound != 0 and abs(pull) < slack[label]
-                linear.active[label, i] = room != 0 or free or near
+                active[label, i] = room != 0 or free or near
     return sums
 
 
