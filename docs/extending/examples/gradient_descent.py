@@ -1,9 +1,11 @@
 """A solver of your own: steepest descent in the RKHS."""
 
+from functools import partial
+
 from gramian._core.arrays import namespace
 from gramian._core.fused import inner
 from gramian.solvers.rkhs.line_search import minimise_along
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
 
 PATIENCE = 500  # iterations without a smaller gap, after which rounding errors are to blame
 
@@ -23,7 +25,7 @@ def gradient_descent(problem, *, start=None, tol=1e-8, max_iter=10_000, callback
         if bool(xp.all(done)) and not fresh:
             U, fresh = recorder.accurate_product(A), True  # believe only what was computed afresh
             continue
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
         if status is not None:
             return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         step = minimise_along(problem, A, U, -rho, -K_rho)

@@ -31,7 +31,7 @@ from gramian._core.arrays import Array, asarray_like, column, float_sum, namespa
 from gramian._core.fused import inner
 from gramian.solvers import Problem, newton
 from gramian.solvers.rkhs.newton_system import solve_newton_system
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 MAX_ADJOINT = 500  # CG steps for the adjoint
 FINEST = 1e-10  # beyond this tolerance nothing is refined

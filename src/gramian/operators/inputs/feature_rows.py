@@ -5,9 +5,9 @@ Formula
 
 Method
     Solvers keep sums ``Xᵀ A`` and bring them up to date when a coefficient changes. Compiled loops get the features as
-    `FeatureRows.compiled`: a dense array, or the triple (indptr, indices, data) of a CSR array. The functions at the end
-    of this file multiply with a row of either. The indices of the triple are unsigned, because Numba checks each time
-    whether a signed index counts from the end, at a multiple of the cost of the product itself.
+    `FeatureRows.compiled`: a dense array, or the triple (indptr, indices, data) of a CSR array. The functions at the
+    end of this file multiply with a row of either. The indices of the triple are unsigned, because Numba checks each
+    time whether a signed index counts from the end, at a multiple of the cost of the product itself.
 
 Cost
     The non-zeros of an example for each product with it. Columns of sparse features without any entry are left out:

@@ -29,6 +29,7 @@ Measured
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -39,7 +40,8 @@ from sklearn.utils import check_random_state
 
 from gramian._core.threads import exclusive, single_threaded_blas
 from gramian.solvers.contrast import loops as loops
-from gramian.solvers.contrast.problem import ContrastProblem, ContrastRecorder
+from gramian.solvers.contrast.problem import ContrastProblem
+from gramian.solvers.history import Bounds
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["contrast_ascent"]
@@ -97,7 +99,12 @@ def contrast_ascent(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    recorder = ContrastRecorder(problem, tol, MAX_ITER if max_iter is None else max_iter, callback)
+    if not tol >= 0:
+        raise ValueError(f"tol must be >= 0, got {tol!r}.")
+    limit = MAX_ITER if max_iter is None else max_iter
+    allowed = partial(problem.allowed_gap, tol=tol)
+    recorder = Bounds(allowed, f"tol={tol:.2e}", limit, callback, patience=50)
+    operations = 0.0
     kind = _GramState if hasattr(problem.inputs, "rows") else _FeatureState
     state = kind(problem, check_random_state(random_state))
     best = state.snapshot()
@@ -112,12 +119,14 @@ def contrast_ascent(
             objective, lower, gaps = state.values()
         if objective < recorder.upper:
             best = state.snapshot()
-        status = recorder.record(lambda: state.coefficients(*state.snapshot()), objective, lower)
+        status = recorder.record(
+            lambda: state.coefficients(*state.snapshot()), objective, lower, operations=operations
+        )
         if status is not None:
             return recorder.done(state.coefficients(*best), status)
         share = SKIP * problem.allowed_gap(recorder.upper, tol) / gaps.size
         state.sweep(np.flatnonzero(gaps > share), PASSES if recorder.n_iter >= FIRST else 1)
-        recorder.operations += state.work()
+        operations += state.work()
 
 
 class _State:

@@ -33,9 +33,8 @@ import numpy as np
 
 from gramian._core.threads import exclusive
 from gramian.labels.margins.contrasts import Contrasts
-from gramian.solvers.solution import Callback, Recorder, Solution
 
-__all__ = ["ContrastProblem", "ContrastRecorder"]
+__all__ = ["ContrastProblem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,72 +162,3 @@ def _worst(start, own, rival, scale, labels, examples, U):
             if cost > costs[k]:
                 costs[k], worst[k] = cost, a
     return costs, worst
-
-
-class ContrastRecorder(Recorder):
-    """Keeps the best upper and lower bound of a solver, and says when it is done.
-
-    Parameters
-    ----------
-    problem : ContrastProblem
-    tol : float
-        Gap relative to the smaller of J and J(0) − J.
-    max_iter : int
-    callback : callable or None
-    patience : int, default=50
-    """
-
-    smallest_fall = 1e-13  # the dual is flat near its maximum
-
-    def __init__(
-        self,
-        problem: ContrastProblem,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
-        patience: int = 50,
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
-        self.contrast_problem = problem
-        self.upper, self.lower = np.inf, -np.inf
-        self.operations = 0.0
-        self.extra: list[tuple[float, float, float]] = []
-
-    def merit(self, objective: float, gap: float) -> float:
-        return gap - objective  # minus the lower bound
-
-    def converged(self, objective: Any, gap: Any) -> Any:
-        allowed = self.contrast_problem.allowed_gap(float(objective.sum()), self.tol)
-        return np.array([float(gap.sum()) <= allowed])
-
-    def shortfall(self, result: Solution) -> str:
-        allowed = self.contrast_problem.allowed_gap(result.objective, self.tol)
-        return f"a duality gap of {result.gap:.2e}, above the {allowed:.2e} that tol={self.tol:.2e} allows"
-
-    def forget(self) -> None:
-        """Drop the bounds so far: those to come have no drift of rounding errors."""
-        self.upper, self.lower = np.inf, -np.inf
-
-    def record(
-        self, coefficients: Any, objective: float, lower: float, *, moved: bool = True
-    ) -> str | None:
-        """Record an iteration at which J was ``objective``; return the status if it was the last one, else None.
-
-        ``coefficients`` is an array, or a function that returns it if a callback wants it.
-        """
-        self.upper, self.lower = min(self.upper, objective), max(self.lower, lower)
-        self.extra.append((objective, lower, self.operations))
-        gap = np.array([max(self.upper - self.lower, 0.0)])
-        if self.callback is not None and callable(coefficients):
-            coefficients = coefficients()
-        A = np.empty((0, 0, 1)) if callable(coefficients) else coefficients[:, :, None]
-        return self.verdict(A, np.array([self.upper]), gap, moved=moved)
-
-    def done(self, coefficients: np.ndarray, status: str) -> Solution:
-        """Return the solution with the best bounds."""
-        gap = np.array([max(self.upper - self.lower, 0.0)])
-        A = coefficients[:, :, None]
-        result = self.solution(A, A, np.array([self.upper]), gap, status)
-        values, duals, operations = np.array(self.extra).T
-        more = {"value": values, "dual": duals, "operations": operations}
-        return replace(result, history=result.history | more, latent=None)

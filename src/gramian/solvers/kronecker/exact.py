@@ -6,14 +6,16 @@ certificate.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gramian._core.arrays import Array
-from gramian._core.fused import inner
 from gramian.losses import Squared
 from gramian.solvers.kronecker.ridge import KroneckerRidge
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["has_closed_form", "kronecker_exact"]
 
@@ -87,8 +89,8 @@ def kronecker_exact(
     K, T, order = factors
     recorder = Recorder(problem, tol, 1, callback, patience=2)
     A = problem.start(None)
-    objective, gap = _certificate(recorder, A, np.zeros_like(A))
-    recorder.verdict(A, objective, gap, moved=True)
+    objective, gap, _, _ = recorder.certificate(A, np.zeros_like(A))
+    recorder.verdict(partial(squeezed, A), objective, gap)
     ridge = KroneckerRidge(K, T)
     targets = np.broadcast_to(problem.targets, problem.shape)
     for c in range(problem.shape[1]):
@@ -97,15 +99,8 @@ def kronecker_exact(
             strength = float(problem.strength[column])
             A[order, c, column] = ridge.coefficients(Y, strength).reshape(-1)
     U = recorder.accurate_product(A)
-    objective, gap = _certificate(recorder, A, U)
-    status = recorder.verdict(A, objective, gap, moved=True)
+    objective, gap, _, _ = recorder.certificate(A, U)
+    recorder.verdict(partial(squeezed, A), objective, gap)
     # the one iteration is all there is: what is missing is due to rounding
-    return recorder.solution(
-        A, U, objective, gap, "converged" if status == "converged" else "stalled"
-    )
-
-
-def _certificate(recorder: Recorder, A: np.ndarray, U: np.ndarray) -> tuple[Array, Array]:
-    problem = recorder.problem
-    rho = problem.residual(A, U)
-    return problem.objective(A, U), problem.gap(inner(rho, recorder.product(rho)))
+    status = recorder.confirmed("stalled", objective, gap)
+    return recorder.verified(A, U, objective, gap, status, fresh=True)

@@ -12,7 +12,8 @@ import numpy as np
 
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows
-from gramian.solvers.margin.problem import MarginProblem, MarginRecorder
+from gramian.solvers.history import DualHistory
+from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["Ascent"]
@@ -87,22 +88,31 @@ class Ascent:
     def solve(self, max_iter: int | None, callback: Callback | None) -> Solution:
         """Sweep until the gap is small enough."""
         limit = self.max_sweeps if max_iter is None else max_iter
-        recorder = MarginRecorder(self.problem, self.tol, limit, callback, self.patience)
-        fresh = True
+        history = DualHistory(self.tol, limit, callback, self.patience)
+        fresh = True  # whether the sums of products have no drift
+
+        def refreshed() -> tuple[float, np.ndarray, float]:
+            self.refresh()
+            history.n_products += 1
+            return self.values()
+
         while True:
             objective, gaps, violation = self.values()
             reached = gaps.sum() <= self.tol * objective
             if not fresh and (self.due() or (reached and self.drifts)):
-                self.refresh()
+                objective, gaps, violation = refreshed()
                 fresh = True
-                recorder.n_products += 1
-                objective, gaps, violation = self.values()
-            recorder.operations = self.operations
-            A = self.A.T if callback is None else self.A.T.copy()
-            status = recorder.record(A, objective, gaps, violation, moved=self.moved)
+            columns = {"violation": violation, "operations": self.operations}
+            status = history.verdict(
+                self.A.T.copy, objective, gaps.sum(), moved=self.moved, columns=columns
+            )
             if status is not None:
-                A = np.ascontiguousarray(self.A.T)
-                return recorder.done(A, status, verified=fresh or not self.drifts)
+                break
             self.sweep(objective, gaps)
             self.n_sweeps += 1
             fresh = False
+        if self.drifts and not fresh:
+            objective, gaps, columns["violation"] = refreshed()
+            status = history.confirmed(status, objective, gaps.sum())
+        A = np.ascontiguousarray(self.A.T)
+        return history.solution(A, objective, gaps, status, columns=columns)

@@ -27,9 +27,8 @@ import numpy as np
 
 from gramian._core.threads import exclusive
 from gramian.operators.inputs.feature_rows import as_rows
-from gramian.solvers.solution import Callback, Recorder, Solution
 
-__all__ = ["MarginProblem", "MarginRecorder"]
+__all__ = ["MarginProblem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,76 +134,3 @@ def _sums(signs, margins, caps, A, U, chunks):
                 if room > 0:
                     partial[chunk, j, 2] = max(partial[chunk, j, 2], abs(slope))
     return partial
-
-
-class MarginRecorder(Recorder):
-    """Keeps the history of a solver of margin problems and says when it is done.
-
-    Parameters
-    ----------
-    problem : MarginProblem
-    tol : float
-    max_iter : int
-    callback : callable or None
-    patience : int, default=50
-        Iterations without progress after which rounding errors are to blame.
-    """
-
-    def __init__(
-        self,
-        problem: MarginProblem,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
-        patience: int = 50,
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
-        self.margin_problem = problem
-        self.operations = 0.0
-        self.extra: list[tuple[float, float]] = []
-        self.gaps = np.zeros(problem.shape[1])
-
-    smallest_fall = (
-        1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
-    )
-
-    def merit(self, objective: float, gap: float) -> float:
-        return gap - objective  # the dual rises; the primal may do what it likes
-
-    def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
-        """Record an iteration with U = K A R; return the status if it was the last one, else None."""
-        return self.record(A, *self.margin_problem.values(A, U), moved=moved)
-
-    def record(
-        self,
-        A: np.ndarray,
-        objective: float,
-        gaps: np.ndarray,
-        violation: float,
-        *,
-        moved: bool = True,
-    ) -> str | None:
-        """Record an iteration whose values the solver has at hand; return the status as `check` does."""
-        self.gaps = gaps
-        self.extra.append((violation, self.operations))
-        gap = np.array([gaps.sum()])
-        return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
-
-    def done(self, A: np.ndarray, status: str, *, verified: bool = False) -> Solution:
-        """Return the solution; ``verified`` says that the values last recorded have no drift of rounding errors."""
-        objective, gap, _, _ = self.rows[-1]
-        if not verified:
-            U = self.margin_problem.latent(A)
-            self.n_products += 1
-            objective, self.gaps, violation = self.margin_problem.values(A, U)
-            self.extra[-1] = (violation, self.operations)
-            gap = float(self.gaps.sum())
-            if gap <= self.tol * objective:
-                status = "converged"
-            elif status == "converged":
-                status = "stalled"
-        totals = np.array([objective]), np.array([gap])
-        result = self.solution(A[:, :, None], A[:, :, None], *totals, status)
-        violations, operations = np.array(self.extra).T
-        more = {"violation": violations, "operations": operations}
-        return replace(result, gaps=self.gaps, history=result.history | more, latent=None)

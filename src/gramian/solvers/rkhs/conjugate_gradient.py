@@ -15,12 +15,14 @@ lockstep, finished ones frozen; U is recomputed from A to verify the end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from gramian._core.arrays import Array, namespace
 from gramian._core.fused import inner
 from gramian.solvers.rkhs.line_search import minimise_along
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Callback, Solution
 
 # The gap is not what CG minimises and may rise for a while; so long without progress, rounding is to
 # blame.
@@ -57,7 +59,7 @@ def conjugate_gradient(
         if bool(xp.all(done)) and not fresh:
             U, fresh, K_rho_old = recorder.accurate_product(A), True, None
             continue
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
         if status is not None:
             return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         g, Kg, changed = gradient(recorder, rho, K_rho)

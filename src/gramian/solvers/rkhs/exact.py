@@ -16,6 +16,8 @@ Williams' Algorithm 3.3. NumPy arrays only.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
@@ -24,7 +26,8 @@ from gramian._core.fused import inner
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 6
 
@@ -72,9 +75,9 @@ def exact(
         objective, rho = problem.objective(A, U), problem.residual(A, U)
         K_rho = _product(recorder, blocks, rho)
         gap = problem.gap(inner(rho, K_rho))
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
         if status is not None:
-            return recorder.solution(A, U, objective, gap, status)
+            return recorder.verified(A, U, objective, gap, status, fresh=True)
         done = recorder.converged(objective, gap)
         s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
         Ks = _product(recorder, blocks, s)

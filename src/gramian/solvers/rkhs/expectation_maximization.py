@@ -22,6 +22,7 @@ to 1e-8.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from gramian._core.arrays import Array, namespace
 from gramian._core.fused import inner
@@ -30,7 +31,8 @@ from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.newton import FORCING, MAX_INNER, PATIENCE
 from gramian.solvers.rkhs.newton_system import solve_newton_system
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Callback, Solution
 
 
 def expectation_maximization(
@@ -72,7 +74,7 @@ def expectation_maximization(
         if bool(xp.all(recorder.converged(objective, gap))) and not fresh:
             U, fresh = recorder.accurate_product(A), True
             continue
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
         if status is not None:
             return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         for curvature in (problem.curvature(U), loss.majorant(U, problem.weights)):

@@ -31,6 +31,8 @@ vector.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, to_numpy
@@ -39,7 +41,8 @@ from gramian.losses import Squared
 from gramian.operators import Masked
 from gramian.solvers.rkhs.lanczos import Process
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 3  # refinements that do not halve the gap, after which rounding errors are to blame
 # A Ritz value below minus this, relative to the largest, is no rounding error of a float32 or float64 operator.
@@ -113,18 +116,17 @@ def minres(
             continue
         if fresh:
             moved = recorder.progress(gap)
-        A = U  # only callbacks look at it, and b is updated in place
-        if callback is not None:
-            A = xp.asarray(system.scaled(process.b), copy=True)
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(
+            partial(system.coefficients, process.b), objective, gap, moved=moved
+        )
         if status is not None:
             if not fresh:
                 process, U = system.process(process.b)
                 process.multiply()
                 objective, gap = recorder.judge(process)
-                if bool(xp.all(recorder.converged(objective, gap))):
-                    status = "converged"
-            return recorder.solution(system.scaled(process.b), U, objective, gap, status)
+                status = recorder.confirmed(status, objective, gap)
+            A = system.scaled(process.b)
+            return recorder.verified(A, U, objective, gap, status, fresh=True)
         moved, fresh = process.step(~done), False
 
 
@@ -154,6 +156,10 @@ class _System:
     def scaled(self, b: Array) -> Array:
         """D b."""
         return b if self.root is None else self.root * b
+
+    def coefficients(self, b: Array) -> Array:
+        """A as a callback sees it: a copy, because b is updated in place."""
+        return squeezed(namespace(b).asarray(self.scaled(b), copy=True))
 
     def unscaled(self, A: Array) -> Array:
         """D⁻¹ A, zero for examples of weight zero."""

@@ -20,7 +20,7 @@ from gramian._core.arrays import Array, namespace
 from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
 

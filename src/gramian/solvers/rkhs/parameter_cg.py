@@ -11,7 +11,8 @@ from __future__ import annotations
 from gramian._core.arrays import Array
 from gramian.solvers.rkhs.conjugate_gradient import conjugate_gradient
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder
+from gramian.solvers.solution import Callback, Solution
 
 
 def parameter_cg(

@@ -21,11 +21,12 @@ from gramian.operators import (
     Separate,
 )
 from gramian.pairs import Pairs
-from gramian.solvers import Problem, kernel_cg, newton, preconditioning
+from gramian.solvers import Problem, kernel_cg, newton
+from gramian.solvers.rkhs.preconditioning import policy
 from gramian.solvers.rkhs.preconditioning.coarse_space import coarse_space
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
 from gramian.solvers.rkhs.preconditioning.preconditioner import INNER, Preconditioner
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Softmax()]
@@ -37,8 +38,8 @@ STRENGTHS = np.array([1e-3, 0.2])
 @pytest.fixture
 def cheap(monkeypatch):
     """Calls cost nothing, so that spaces of small problems are soon affordable."""
-    monkeypatch.setattr(preconditioning, "OVERHEAD", 0.0)
-    monkeypatch.setattr(preconditioning, "EACH", 0.0)
+    monkeypatch.setattr(policy, "OVERHEAD", 0.0)
+    monkeypatch.setattr(policy, "EACH", 0.0)
 
 
 def _targets(loss, X: np.ndarray, C: int = 3) -> np.ndarray:
@@ -318,26 +319,26 @@ def _spent(problem: Problem, n_products: int, gaps: tuple[float, ...] = ()) -> R
     """What a solver has recorded after so many products, with these gaps on the way."""
     recorder = Recorder(problem, tol=1e-6, max_iter=10, callback=None, patience=5)
     recorder.n_products = n_products
-    recorder.rows = [(1.0, gap, 1, 0.0) for gap in gaps]
+    recorder.rows = [{"objective": 1.0, "gap": gap, "products": 1} for gap in gaps]
     return recorder
 
 
 def test_it_is_bought_when_its_price_is_spent_several_times(slow_problem, cheap):
     buyer = Preconditioning(slow_problem, "auto")
     curvature = slow_problem.curvature(slow_problem.start(None))
-    price = preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST)
+    price = policy.PATIENCE * buyer._cost(policy.SMALLEST)
     assert 1 < price < np.inf
     assert not buyer.grown(_spent(slow_problem, int(price)), curvature)
     assert buyer.at(curvature) is None
     assert buyer.grown(_spent(slow_problem, int(price) + 1), curvature)
     assert buyer.at(curvature) is buyer.at(curvature)
-    assert len(buyer.space.indices) <= preconditioning.SMALLEST
+    assert len(buyer.space.indices) <= policy.SMALLEST
 
 
 def test_it_is_not_bought_shortly_before_the_end(slow_problem, cheap):
     buyer = Preconditioning(slow_problem, "auto")
     curvature = slow_problem.curvature(slow_problem.start(None))
-    spent = 10 * int(preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST))
+    spent = 10 * int(policy.PATIENCE * buyer._cost(policy.SMALLEST))
     nearly = _spent(slow_problem, spent, gaps=(1.0, 1.01e-6))
     assert nearly.remaining() < 1
     assert not buyer.grown(nearly, curvature)

@@ -31,7 +31,7 @@ from gramian.solvers.rkhs.preconditioning.coarse_space import (
 from gramian.solvers.rkhs.preconditioning.feature_space import FeatureSpace, feature_space
 from gramian.solvers.rkhs.preconditioning.preconditioner import Preconditioner
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 __all__ = ["Preconditioning"]
 
