@@ -12,7 +12,7 @@ from gramian.solvers.margin.ascent import Ascent
 
 
 class Drifting(Ascent):
-    """Nothing but ones, and latent values that meet every margin exactly, hence no gap, until they are computed anew."""
+    """Latent values that meet every margin exactly, so that there is no gap until they are computed anew."""
 
     solver = "drifting"
     inputs = GramRows
