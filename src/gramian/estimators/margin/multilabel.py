@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import NotFittedError
@@ -16,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import solvers
 from gramian._core.arrays import Array
-from gramian._core.memory import working_memory
 from gramian._core.validation import check_choice, check_flag, check_number, check_sample_weight
 from gramian.estimators.inputs import all_or_nothing
 from gramian.estimators.margin.calibration import fit_sigmoids, sigmoids
 from gramian.estimators.margin.label_costs import label_weights, margins
 from gramian.estimators.margin.label_signs import LabelSigns, in_kind, label_signs
-from gramian.estimators.margin.representer import RepresenterModel, check_size, features
+from gramian.estimators.margin.representer import RepresenterModel
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
-from gramian.operators import GramRows
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.operators.inputs.linear import linear_variance
 from gramian.selection import fold_masks
 from gramian.solvers import MarginProblem, Solution
@@ -250,7 +249,8 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
             )
         if self.solver != "auto":
             return self.solver
-        return "coordinate" if linear and not _gram_is_better(X, correlated) else "blocked"
+        few_examples = 5000 if correlated else 1000
+        return "blocked" if not linear or gram_is_faster(X, few_examples) else "coordinate"
 
     # --- fit --------------------------------------------------------------------------------
 
@@ -290,12 +290,8 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         if self.probability:
             split_by = labels.signs if labels.has_columns else labels.codes
             folds = fold_masks(self.cv, X, split_by, classifier=True)
-        inputs = (
-            features(kernel, X, self.intercept_variance)
-            if name == "coordinate"
-            else GramRows(kernel, X, self.intercept_variance)
-        )
-        check_size(inputs)
+        rows_of = FeatureRows.from_kernel if name == "coordinate" else GramRows
+        inputs = rows_of(kernel, X, self.intercept_variance)
         problem = MarginProblem(inputs, labels.signs, R, margin, caps)
         fitted = {
             "classes_": labels.classes,
@@ -333,11 +329,9 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
 
     def _solver(self, name: str) -> Callable[..., Solution]:
         """The solver with the settings of this estimator."""
-        options: dict[str, Any] = {"tol": self.tol, "random_state": self._seed()}
-        if self.max_iter is not None:
-            options["max_iter"] = self.max_iter
-
-        return partial(SOLVERS[name], **options)
+        solver = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter)
+        # the other two are deterministic
+        return partial(solver, random_state=self._seed()) if name == "coordinate" else solver
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
@@ -406,14 +400,3 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
             total = P.sum(axis=1, keepdims=True)
             return np.where(total > 0, P / np.where(total > 0, total, 1), 1 / P.shape[1])
         return P
-
-
-def _gram_is_better(X: Array, correlated: bool) -> bool:
-    """Whether a linear model is solved faster by rows of its Gram matrix than by features.
-
-    Working sets take fewer and better steps than single coefficients; each costs n instead of the non-zeros of an
-    example. Measured with 40 labels: at 1000 sparse documents 2.5 times as fast without, 7 and more with correlations.
-    """
-    n, d = X.shape
-    few = n <= (5000 if correlated else 1000) or (not sp.issparse(X) and d > n)
-    return few and n * n * X.dtype.itemsize <= working_memory()

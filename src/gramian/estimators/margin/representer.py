@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.arrays import Array, row_blocks
 from gramian.estimators.inputs import KernelInputs
 from gramian.kernels import Kernel
-from gramian.operators import GramRows, cross_operator
+from gramian.operators import cross_operator
 from gramian.operators.inputs.linear import linear_variance
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.solvers import Progress, Solution
 
-__all__ = ["PARTS", "RepresenterModel", "check_size", "features"]
+__all__ = ["PARTS", "RepresenterModel"]
 
 # What a fit may or may not set, by its kernel; of an earlier fit it must not stay.
 PARTS = ("coef_", "support_", "dual_coef_", "X_fit_")
@@ -177,33 +177,6 @@ class RepresenterModel(KernelInputs):
         if not self.support_.size:
             return np.tile(self.intercept_, (X.shape[0], 1))
         return cross_operator(self.kernel_, X, train) @ self.dual_coef_ + self.intercept_
-
-
-def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
-    """Features whose inner products are a linear kernel plus the variance of the intercept."""
-    variance = linear_variance(kernel)
-    assert variance is not None
-    if variance != 1:
-        X = X * X.dtype.type(np.sqrt(variance))
-    if not intercept_variance:
-        return X if sp.issparse(X) else np.ascontiguousarray(X)
-    constant = np.full((X.shape[0], 1), np.sqrt(intercept_variance), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
-    return np.hstack([X, constant])
-
-
-def check_size(inputs: Any) -> None:
-    """Refuse inputs whose kernel values overflow: solvers would stand still and say nothing of it."""
-    if isinstance(inputs, GramRows):
-        size = inputs.diagonal().sum()
-    else:
-        values = inputs.data if sp.issparse(inputs) else inputs.reshape(-1)
-        size = np.einsum("i,i->", values, values, dtype=np.float64)
-    if not np.isfinite(size):
-        raise ValueError(
-            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {inputs.dtype}."
-        )
 
 
 def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:

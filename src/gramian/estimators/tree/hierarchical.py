@@ -14,12 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._core.arrays import Array
-from gramian._core.memory import working_memory
 from gramian._core.validation import check_choice, check_flag, check_number, check_sample_weight
 from gramian.estimators.inputs import all_or_nothing
 from gramian.estimators.margin.calibration import fit_temperatures
-from gramian.estimators.margin.representer import RepresenterModel, check_size, features
+from gramian.estimators.margin.representer import RepresenterModel
 from gramian.estimators.tree.decisions import TreeDecisions
 from gramian.estimators.tree.labels import label_weights, node_names, read_labels
 from gramian.estimators.tree.paths import (
@@ -39,7 +37,8 @@ from gramian.labels.margins.tree_margins import (
     TreeMargins,
 )
 from gramian.metrics import tree_zero_one_loss
-from gramian.operators import GramRows
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.operators.inputs.linear import linear_variance
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
@@ -281,12 +280,9 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         fitted |= {"nodes_": node_names(taxonomy, margins.outputs), "_recursive": margins.recursive}
         caps = self._caps(taxonomy, nodes, weights)
         folds = fold_masks(self.cv, X, codes, classifier=True) if self.probability else None
-        inputs = (
-            features(kernel, X, self.intercept_variance)
-            if linear_variance(kernel) is not None and not _gram_is_better(X)
-            else GramRows(kernel, X, self.intercept_variance)
-        )
-        check_size(inputs)
+        by_features = linear_variance(kernel) is not None and not gram_is_faster(X)
+        rows_of = FeatureRows.from_kernel if by_features else GramRows
+        inputs = rows_of(kernel, X, self.intercept_variance)
         problem = ContrastProblem(
             inputs,
             contrasts=margins.contrasts,
@@ -457,10 +453,3 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             return float(super().score(X, y, sample_weight))
         answers = self.predict(X)
         return 1.0 - tree_zero_one_loss(y, answers, self.taxonomy_, sample_weight=sample_weight)
-
-
-def _gram_is_better(X: Array) -> bool:
-    """Whether a linear model is solved by its Gram matrix: dense, with more features than examples."""
-    n, d = X.shape
-    fits = n * n * X.dtype.itemsize <= working_memory()
-    return not sp.issparse(X) and d > n and fits
