@@ -330,8 +330,9 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
     def _solver(self, name: str) -> Callable[..., Solution]:
         """The solver with the settings of this estimator."""
         solver = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter)
+        seed = self._seed()
         # the other two are deterministic
-        return partial(solver, random_state=self._seed()) if name == "coordinate" else solver
+        return partial(solver, random_state=seed) if name == "coordinate" else solver
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():

@@ -141,6 +141,10 @@ class GramRows:
             np.take(self._cache, self._slots(piece), axis=0, out=out[start : start + capacity])
         return out
 
+    def __getitem__(self, i: int) -> np.ndarray:
+        """Return row i, a copy."""
+        return self.rows(np.array([i]))[0]
+
     def _slots(self, index: np.ndarray) -> np.ndarray:
         """Slots of the cache that hold the rows, at most as many as there are slots."""
         wanted = np.unique(index)

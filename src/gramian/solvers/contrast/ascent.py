@@ -160,20 +160,20 @@ class _State:
         S = S[np.ix_(self.order, self.order)]
         assert problem.examples is not None
         self.dual = loops.Dual(
-            S,
-            low,
-            high,
-            contrasts.start,
-            own,
-            rival,
-            contrasts.scale,
-            spans,
-            problem.examples,
-            problem.labels,
-            problem.caps,
-            begin,
-            np.zeros(begin[-1]),
-            np.zeros_like(S),
+            S=S,
+            low=low,
+            high=high,
+            start=contrasts.start,
+            own=own,
+            rival=rival,
+            scale=contrasts.scale,
+            spans=spans,
+            examples=problem.examples,
+            labels=problem.labels,
+            caps=problem.caps,
+            begin=begin,
+            beta=np.zeros(begin[-1]),
+            G=np.zeros_like(S),
         )
         self.fresh = True
         self.operations = 0.0  # multiply-adds so far

@@ -12,8 +12,6 @@ import numpy as np
 
 from gramian.operators.inputs.feature_rows import panel_dot, row_add
 
-__all__ = ["Dual", "coefficients", "scan", "scan_scores", "visit", "visit_block"]
-
 MAX_STEPS = 10  # between contrasts, in one visit
 ROUNDING = 1e-14  # relative: less room or less to gain than this is rounding
 

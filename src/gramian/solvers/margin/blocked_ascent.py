@@ -37,7 +37,7 @@ from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.margin import blocked_loops as loops
 from gramian.solvers.margin.ascent import Ascent
 from gramian.solvers.margin.batches import label_batches
-from gramian.solvers.margin.problem import MarginProblem
+from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["blocked_ascent"]
@@ -129,9 +129,9 @@ class _BlockedAscent(Ascent):
         return self.R @ self.labels.V if self.correlated else self.labels.V
 
     def values(self) -> tuple[float, np.ndarray, float]:
-        with exclusive(), single_threaded_blas():
-            sums = loops.values(self.labels, self.latent())
-        return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max())
+        _, _, target, low, high, A, _ = self.labels
+        with single_threaded_blas():
+            return certificate(target, low, high, A, self.latent())
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         gap = gaps.sum()
@@ -174,20 +174,11 @@ class _BlockedAscent(Ascent):
     def _visit_by_rows(self, k: int, factor: float, floor: float) -> None:
         """Visit label k with rows of K that are evaluated when they are needed."""
         _, R, target, low, high, A, V = self.labels
-        n = A.shape[1]
-        pull, u = np.empty(n), np.empty(n)
-        affordable = ROWS_BYTES // (n * self.gram.dtype.itemsize)
-        points = np.empty(max(2, min(loops.WORKING_SET, affordable)), dtype=np.int64)
+        u = np.empty(A.shape[1])
+        affordable = ROWS_BYTES // (u.size * self.gram.dtype.itemsize)
+        size = max(2, min(loops.WORKING_SET, affordable))
         self.operations += loops.mixed(V, R[k], u)
-        before, goal = u.copy(), -1.0
+        before = u.copy()
         label = loops.Label(R[k, k], target[k], low[k], high[k], A[k], u)
-        for _ in range(loops.MAX_ROUNDS):
-            _, gap, strongest = loops.pulls(label, pull)
-            goal = max(factor * gap, floor) if goal < 0 else goal
-            if gap <= goal or strongest == 0:
-                break
-            chosen = points[: loops.strongest_points(pull, strongest, points)]
-            rows = self.gram.rows(chosen)
-            self.operations += loops.improve(rows, np.arange(chosen.size), chosen, label)
-            del rows  # before the next ones are evaluated
+        self.operations += loops.visit(self.gram, label, factor, floor, size)
         V[k] += (u - before) / R[k, k]

@@ -11,22 +11,10 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from gramian.solvers.margin.batches import common_step
-
-__all__ = [
-    "MAX_ROUNDS",
-    "WORKING_SET",
-    "Label",
-    "Labels",
-    "improve",
-    "mixed",
-    "pulls",
-    "strongest_points",
-    "values",
-    "visit_labels",
-    "visit_worst",
-]
+from gramian.solvers.margin.problem import pulls
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
 MAX_ROUNDS = 1000  # in one visit
@@ -59,35 +47,8 @@ class Label(NamedTuple):
     u: np.ndarray
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
-def pulls(label, pull):
-    """Write the pull of each coefficient that can move, else zero; return dual value, gap and the strongest pull."""
-    _, target, low, high, a, u = label
-    dual = gap = strongest = 0.0
-    for i in range(a.size):
-        p = target[i] - u[i]
-        room = (high[i] - a[i]) if p > 0 else (low[i] - a[i])
-        dual += a[i] * (target[i] - 0.5 * u[i])
-        gap += room * p
-        p = p if room != 0 else 0.0
-        pull[i] = p
-        strongest = max(strongest, abs(p))
-    return dual, gap, strongest
-
-
-@numba.njit(cache=True, parallel=True)
-def values(labels, U):
-    """Dual value, gap and strongest pull of each label with latent values U, shape (L, 3)."""
-    _, R, target, low, high, A, _ = labels
-    sums = np.empty((A.shape[0], 3))
-    for k in numba.prange(A.shape[0]):
-        label = Label(R[k, k], target[k], low[k], high[k], A[k], U[k])
-        sums[k, 0], sums[k, 1], sums[k, 2] = pulls(label, np.empty(A.shape[1]))
-    return sums
-
-
 @numba.njit(cache=True, nogil=True)
-def strongest_points(pull, strongest, points):
+def _strongest_points(pull, strongest, points):
     """Fill ``points`` with coefficients of strong pull, half of each sign if there are so many; return how many.
 
     Both signs, because coefficients that all pull in one direction only shift what the others see.
@@ -177,8 +138,9 @@ def _add_rows(K, slots, factors, count, u):
 
 
 @numba.njit(cache=True, nogil=True)
-def improve(K, slots, points, label):
-    """Solve for ``points``, whose rows of K are in ``slots``, which are overwritten; return multiply-adds."""
+def _improve(stored, points, label):
+    """Solve for ``points``, with rows of K as `_rows` returns them; return multiply-adds."""
+    K, slots = stored
     variance, target, low, high, a, u = label
     count = points.size
     H = np.empty((count, count))
@@ -202,21 +164,38 @@ def improve(K, slots, points, label):
     return float(changed) * a.size + float(moves) * count
 
 
-@numba.njit(cache=True, nogil=True)
-def _visit(K, label, factor, floor):
-    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``; return multiply-adds."""
-    pull = np.empty(label.a.size)
-    points = np.empty(WORKING_SET, dtype=np.int64)
+def _rows(gram, points):
+    """Rows of K that hold those of some points, and in which places: here just these, evaluated when needed."""
+    return gram.rows(points), np.arange(points.size)
+
+
+@overload(_rows)
+def _stored_rows(K, points):
+    return lambda K, points: (K, points.copy())
+
+
+def visit(K, label, factor, floor, size):
+    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``; return multiply-adds.
+
+    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set.
+    """
+    _, target, low, high, a, u = label
+    pull = np.empty(a.size)
+    points = np.empty(size, dtype=np.int64)
     goal = work = 0.0
     for turn in range(MAX_ROUNDS):
-        _, gap, strongest = pulls(label, pull)
+        _, gap, strongest = pulls(target, low, high, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
         if gap <= goal or strongest == 0:
             break
-        chosen = points[: strongest_points(pull, strongest, points)]
-        work += improve(K, chosen.copy(), chosen, label)
+        chosen = points[: _strongest_points(pull, strongest, points)]
+        # no name holds the rows: they are gone before the next ones are evaluated
+        work += _improve(_rows(K, chosen), chosen, label)
     return work
+
+
+_visit = numba.njit(visit, cache=True, nogil=True)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -250,7 +229,9 @@ def visit_labels(labels, batch, factor, floor):
         u = np.empty(n)
         work[b] = mixed(V, R[k], u)
         a, before, variance = A[k].copy(), u.copy(), R[k, k]
-        work[b] += _visit(K, Label(variance, target[k], low[k], high[k], a, u), factor, floor)
+        work[b] += _visit(
+            K, Label(variance, target[k], low[k], high[k], a, u), factor, floor, WORKING_SET
+        )
         for i in range(n):
             change[b, i] = a[i] - A[k, i]
             product[b, i] = (u[i] - before[i]) / variance
@@ -283,7 +264,9 @@ def visit_worst(labels, pull, up, down, gaps, factor, floor):
         variance = R[k, k]
         before = target[k] - pull[k]
         u = before.copy()
-        work += _visit(K, Label(variance, target[k], low[k], high[k], A[k], u), factor, floor)
+        work += _visit(
+            K, Label(variance, target[k], low[k], high[k], A[k], u), factor, floor, WORKING_SET
+        )
         for i in range(n):
             change[i] = (u[i] - before[i]) / variance
             V[k, i] += change[i]

@@ -118,15 +118,15 @@ class _CoordinateAscent(Ascent):
         n_labels = len(self.A)
         self.V = np.zeros((n_labels, features.n_features))
         self.linear = loops.LinearMargins(
-            features.compiled,
-            features.diagonal(),
-            self.R,
-            np.ascontiguousarray(problem.signs.T),
-            problem.margins.T,
-            problem.caps.T,
-            self.A,
-            self.V,
-            np.ones(self.A.shape, dtype=np.bool_),
+            X=features.compiled,
+            norms=features.diagonal(),
+            R=self.R,
+            signs=np.ascontiguousarray(problem.signs.T),
+            margins=problem.margins.T,
+            caps=problem.caps.T,
+            A=self.A,
+            V=self.V,
+            active=np.ones(self.A.shape, dtype=np.bool_),
         )
         self.batches = label_batches(self.R)
         self.slack = np.zeros(n_labels)

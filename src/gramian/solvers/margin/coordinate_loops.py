@@ -13,8 +13,6 @@ import numpy as np
 from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
 from gramian.solvers.margin.batches import common_step
 
-__all__ = ["PANEL", "LinearMargins", "scan", "visit_labels", "visit_points", "visit_points_apart"]
-
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
 END_OF_VISIT = 0.1  # of the largest violation of the first pass: a pass with less ends the visit

@@ -28,7 +28,7 @@ import numpy as np
 from gramian._core.threads import exclusive
 from gramian.operators.inputs.feature_rows import as_rows
 
-__all__ = ["MarginProblem"]
+__all__ = ["MarginProblem", "certificate", "pulls"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,27 +110,42 @@ class MarginProblem:
 
         The violation is the magnitude of the projected gradient of D (eq. 31).
         """
-        with exclusive():
-            # asked for inside, the number of threads would keep the compiled code from being cached
-            chunks = numba.get_num_threads()
-            sums = _sums(self.signs, self.margins, self.caps, A, U, chunks)
-        violation = float(sums[:, :, 2].max(initial=0.0))
-        return float(sums[:, :, 0].sum()), sums[:, :, 1].sum(axis=0), violation
+        A, U = (np.ascontiguousarray(values.T) for values in (A, U))
+        return certificate(*self.boxes(), A, U)
 
 
-@numba.njit(parallel=True, cache=True)
-def _sums(signs, margins, caps, A, U, chunks):
-    """Objective, gap and largest violation of each chunk of rows and label, shape (chunks, L, 3)."""
-    n, L = signs.shape
-    partial = np.zeros((chunks, L, 3))
-    for chunk in numba.prange(chunks):
-        for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-            for j in range(L):
-                alpha = signs[i, j] * A[i, j]
-                slope = margins[i, j] - signs[i, j] * U[i, j]
-                room = (caps[i, j] - alpha) if slope > 0 else alpha
-                partial[chunk, j, 0] += 0.5 * A[i, j] * U[i, j] + caps[i, j] * max(0.0, slope)
-                partial[chunk, j, 1] += room * abs(slope)
-                if room > 0:
-                    partial[chunk, j, 2] = max(partial[chunk, j, 2], abs(slope))
-    return partial
+def certificate(
+    target: np.ndarray, low: np.ndarray, high: np.ndarray, A: np.ndarray, U: np.ndarray
+) -> tuple[float, np.ndarray, float]:
+    """Return what `MarginProblem.values` does, from arrays of shape (L, n): `MarginProblem.boxes`, Aᵀ and Uᵀ."""
+    with exclusive():
+        sums = _sums(target, low, high, A, U)
+    return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max(initial=0.0))
+
+
+@numba.njit(cache=True, parallel=True)
+def _sums(target, low, high, A, U):
+    """Dual value, gap and largest violation of each label, shape (L, 3)."""
+    sums = np.empty((A.shape[0], 3))
+    for k in numba.prange(A.shape[0]):
+        sums[k] = pulls(target[k], low[k], high[k], A[k], U[k], np.empty(A.shape[1]))
+    return sums
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def pulls(target, low, high, a, u, pull):
+    """Write the pull of each coefficient of a label that can move, else zero.
+
+    The pull p = y m − u is the gradient of D in the signed coefficient a; its part of the gap is |p| times its way to
+    the bound that p points to. Return the dual value, the gap and the strongest pull.
+    """
+    dual = gap = strongest = 0.0
+    for i in range(a.size):
+        p = target[i] - u[i]
+        room = (high[i] - a[i]) if p > 0 else (low[i] - a[i])
+        dual += a[i] * (target[i] - 0.5 * u[i])
+        gap += room * p
+        p = p if room != 0 else 0.0
+        pull[i] = p
+        strongest = max(strongest, abs(p))
+    return dual, gap, strongest

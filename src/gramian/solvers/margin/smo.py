@@ -22,8 +22,8 @@ Differences from the paper
     - A pair of nearly equal directions (K_pq² close to K_pp K_qq) is not taken: its gain is all rounding.
     - Shrinking, by LIBSVM's rule: during a visit, points at a bound whose gradient points outwards by more than the
       largest violation are passed over. As u brings all gradients up to date at its end, nothing has to be restored.
-    - A visit ends early where the violation has fallen to `_ENOUGH` of what it was, since the other labels will change
-      the gradient again, and may take `_FEWEST_STEPS` where L is less.
+    - A visit ends early where the violation has fallen to `VISIT_END` of what it was, since the other labels will
+      change the gradient again, and may take `MIN_STEPS` where L is less.
     - Stops on the duality gap; a violation that is zero up to rounding ends the search, too.
     - Rows come from `GramRows`: the stored matrix, or a cache that all labels share.
 """
@@ -31,31 +31,22 @@ Differences from the paper
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gramian.operators.inputs.gram_rows import GramRows
+from gramian.solvers.margin import smo_loops as loops
 from gramian.solvers.margin.ascent import Ascent
-from gramian.solvers.margin.problem import MarginProblem
-from gramian.solvers.margin.smo_loops import (
-    Visit,
-    active_points,
-    first_point,
-    second_point,
-    step,
-    steps_of_visit,
-    tell,
-)
+from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["smo"]
 
 # With few labels a visit of L steps would spend its time on telling the others: with 10 labels of 2000 rows, visits of
 # 32 steps need 18 % fewer multiply-adds than visits of 10, visits of 64 steps 20 or 21 %.
-_FEWEST_STEPS = 32
+MIN_STEPS = 32
 # Fewer multiply-adds than without it for 80 labels: a third for 300 rows, 6 % for 1000.
-_ENOUGH = 0.1
+VISIT_END = 0.1
 
 
 def smo(
@@ -110,8 +101,8 @@ class _SMO(Ascent):
         problem, (n_labels, _) = self.problem, self.A.shape
         self.max_sweeps = 1000 * n_labels
         self.patience = 50 * max(1, n_labels)  # the gap falls label by label
-        self.signed_margins = problem.signs * problem.margins
-        self.G, self.lower, self.upper = problem.boxes()
+        self.target, self.lower, self.upper = problem.boxes()
+        self.G = self.target.copy()
         self.rise = (self.A < self.upper).astype(np.int8)
         self.fall = (self.A > self.lower).astype(np.int8)
         self.violation = self._violations()
@@ -121,7 +112,7 @@ class _SMO(Ascent):
         self.parallel = math.sqrt(np.finfo(problem.inputs.dtype).eps)
 
     def refresh(self) -> None:
-        self.G[:] = (self.signed_margins - self.problem.latent(self.A.T)).T
+        self.G[:] = self.target - self.problem.latent(self.A.T).T
         self.violation = self._violations()
 
     def _violations(self) -> np.ndarray:
@@ -130,11 +121,11 @@ class _SMO(Ascent):
         return violations.max(axis=1, initial=0.0)
 
     def values(self) -> tuple[float, np.ndarray, float]:
-        U = self.signed_margins - self.G.T
+        U = self.target - self.G
         # how large a gradient may be by rounding alone
-        terms = np.max(self.problem.margins, initial=0.0) + np.max(np.abs(U), initial=0.0)
+        terms = sum(np.abs(part).max(initial=0.0) for part in (self.target, U))
         self.rounding = 4 * np.finfo(np.float64).eps * float(terms)
-        return self.problem.values(np.ascontiguousarray(self.A.T), U)
+        return certificate(self.target, self.lower, self.upper, self.A, U)
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         taken = 0
@@ -149,44 +140,27 @@ class _SMO(Ascent):
         """Take steps in one label and tell the others; return how many there were."""
         rows, g = self.problem.inputs, self.G[label].copy()
         rise, fall = self.rise[label], self.fall[label]
-        visit = Visit(
-            self.A[label],
-            self.lower[label],
-            self.upper[label],
-            rise,
-            fall,
-            g,
-            np.zeros_like(g),
-            active_points(g, rise, fall, self.violation[label]),
-            self.diagonal,
-            float(self.R[label, label]),
-            self.parallel,
-            max(self.rounding, _ENOUGH * float(self.violation[label])),
+        visit = loops.Visit(
+            a=self.A[label],
+            lower=self.lower[label],
+            upper=self.upper[label],
+            rise=rise,
+            fall=fall,
+            g=g,
+            u=np.zeros_like(g),
+            active=loops.active_points(g, rise, fall, self.violation[label]),
+            diagonal=self.diagonal,
+            variance=float(self.R[label, label]),
+            parallel=self.parallel,
+            floor=max(self.rounding, VISIT_END * float(self.violation[label])),
         )
-        limit = max(_FEWEST_STEPS, len(self.A))
-        if rows.matrix is not None:
-            steps, changed = steps_of_visit(rows.matrix, visit, limit)
+        limit = max(MIN_STEPS, len(self.A))
+        if rows.matrix is None:
+            steps, changed = loops.steps_by_rows(rows, visit, limit)
         else:
-            steps, changed = _steps_by_rows(rows, visit, limit)
+            steps, changed = loops.steps_by_matrix(rows.matrix, visit, limit)
         if steps:
-            tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
+            loops.tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
             self.operations += changed * (g.size + visit.active.size)
             self.operations += g.size * self.n_correlated[label]
         return steps
-
-
-def _steps_by_rows(rows: Any, visit: Visit, limit: int) -> tuple[int, int]:
-    """`steps_of_visit` for a matrix that is not stored."""
-    steps = changed = 0
-    while steps < limit:
-        p = first_point(visit)
-        if p < 0:
-            break
-        row_p = rows.rows(np.array([p]))[0]
-        q = second_point(visit, p, row_p)
-        row_q = rows.rows(np.array([q]))[0] if q >= 0 else row_p
-        moved = step(visit, p, row_p, q, row_q)
-        if moved == 0:
-            break
-        steps, changed = steps + 1, changed + moved
-    return steps, changed
