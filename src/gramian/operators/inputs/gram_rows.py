@@ -97,15 +97,12 @@ class GramRows:
 
     def _stored(self) -> np.ndarray:
         matrix = Dense(self.kernel, self.X).matrix
-        if matrix.flags.f_contiguous:
-            matrix = matrix.T  # the same matrix: it is symmetric
-        matrix = np.ascontiguousarray(matrix)
+        # the transpose is the same matrix: it is symmetric
+        matrix = np.ascontiguousarray(matrix.T if matrix.flags.f_contiguous else matrix)
         if not self.intercept_variance:
             return matrix
-        if np.may_share_memory(matrix, self.X):
-            return matrix + self.dtype.type(self.intercept_variance)
-        matrix += self.dtype.type(self.intercept_variance)
-        return matrix
+        out = None if np.may_share_memory(matrix, self.X) else matrix
+        return np.add(matrix, self.dtype.type(self.intercept_variance), out=out)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal of K in float64, shape (n,)."""
@@ -132,13 +129,10 @@ class GramRows:
         if self.matrix is not None:
             self.n_hits += index.size
             return np.take(self.matrix, index, axis=0)
-        capacity = len(self._cache)
-        if index.size <= capacity:
-            return np.take(self._cache, self._slots(index), axis=0)
         out = np.empty((index.size, self.shape[1]), dtype=self.dtype)
-        for start in range(0, index.size, capacity):
-            piece = index[start : start + capacity]
-            np.take(self._cache, self._slots(piece), axis=0, out=out[start : start + capacity])
+        for piece in row_blocks(index.size, 1, len(self._cache)):
+            # without "clip" NumPy would make a copy of what it writes, in case an index is out of range
+            np.take(self._cache, self._slots(index[piece]), axis=0, out=out[piece], mode="clip")
         return out
 
     def __getitem__(self, i: int) -> np.ndarray:

@@ -252,11 +252,12 @@ class _FeatureState(_State):
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
         features, m = self.features, self.P.shape[1]
-        X, squares = features.compiled, features.diagonal()
+        X, squares, nothing = features.compiled, features.diagonal(), np.empty((0, m))
         orders = [self.random.permutation(units) for _ in range(passes)]
         for part in [part for order in orders for part in np.array_split(order, SWEEP_PARTS)]:
             for some in np.array_split(part, 1 + part.size // MAX_VISITS):
-                columns = loops.visit(X, squares, some, self.dual, self.P)
+                places = self.dual.examples[some]
+                columns = loops.visit(X, squares, places, some, self.dual, self.P, nothing)
                 self.operations += features.n_entries * (some.size * m + columns)
             self.improve_signs()
 
@@ -289,12 +290,14 @@ class _GramState(_State):
         chosen = self.random.permutation(examples.size)
         for some in np.array_split(chosen, max(1, chosen.size // self.block)):
             block = examples[some]
-            local = np.repeat(np.arange(some.size), [units_of[x].size for x in some])
+            places = np.repeat(np.arange(some.size), [units_of[x].size for x in some])
             order = np.concatenate([units[:0], *(units_of[x] for x in some)])
             rows = self.problem.inputs.rows(block)
             K = rows[:, block].astype(np.float64)
             A = np.zeros((block.size, self.Q.shape[1]))
-            loops.visit_block(K, local, order, self.dual, self.Q[block], A, passes)
+            Q, squares = self.Q[block], np.diagonal(K).copy()
+            for _ in range(passes):
+                loops.visit(K, squares, places, order, self.dual, Q, A)
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
             self.operations += float(rows.size) * self.Q.shape[1]
             del rows  # before the next ones are evaluated

@@ -141,17 +141,24 @@ def _follow(dual, output, square, q, change):
 
 
 @numba.njit(cache=True)
-def visit(X, squares, order, dual, P):
-    """Visit units one after the other: scores from P, steps, P and G brought up to date. Return columns changed."""
-    m = P.shape[1]
+def visit(X, squares, places, order, dual, P, A):
+    """Visit units one after the other: steps on their coefficients, then P and G brought up to date.
+
+    ``places`` are those of their examples in X. X are features and P = XᵀA their sums; or X is the Gram matrix of a
+    block of examples, P are the scores of these, and A collects the changes of their coefficients. With features A is
+    empty. ``squares`` are the inner products of examples with themselves. Return how many columns of P were changed.
+    """
+    m, by_scores = P.shape[1], A.size > 0
     q, f, change = np.empty(m), np.empty(m), np.zeros(m)
     touched = 0
-    for k in order:
-        x = dual.examples[k]
+    for k, x in zip(order, places):
         first, last = dual.spans[dual.labels[k]]
         if dual.caps[k] == 0 or first == last:
             continue
-        panel_dot(X, x, P, first, last, q)
+        if by_scores:
+            q[first:last] = P[x, first:last]
+        else:
+            panel_dot(X, x, P, first, last, q)
         if not _ascend(dual, k, squares[x], q, f, change):
             continue
         for output in range(first, last):
@@ -159,31 +166,10 @@ def visit(X, squares, order, dual, P):
                 amount = _follow(dual, output, squares[x], q, change)
                 q[output] += amount * squares[x]
                 row_add(X, x, amount, P[:, output])
+                if by_scores:
+                    A[x, output] += amount
                 touched += 1
     return touched
-
-
-@numba.njit(cache=True)
-def visit_block(K, local, order, dual, Q, A, passes):
-    """Visit units whose examples are a block with Gram matrix K and scores Q, several times over.
-
-    ``local`` is the place of each unit's example in the block, A (block, m) collects changes of its coefficients.
-    """
-    f, change = np.empty(Q.shape[1]), np.zeros(Q.shape[1])
-    for _ in range(passes):
-        for place in range(order.size):
-            k, x = order[place], local[place]
-            first, last = dual.spans[dual.labels[k]]
-            if dual.caps[k] == 0 or first == last:
-                continue
-            if not _ascend(dual, k, K[x, x], Q[x], f, change):
-                continue
-            for output in range(first, last):
-                if change[output] != 0:
-                    amount = _follow(dual, output, K[x, x], Q[x], change)
-                    A[x, output] += amount
-                    for other in range(len(K)):
-                        Q[other, output] += amount * K[other, x]
 
 
 @numba.njit(cache=True)

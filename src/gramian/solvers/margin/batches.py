@@ -15,6 +15,7 @@ def label_batches(R: np.ndarray) -> list[np.ndarray]:
     """Return labels in batches to be visited side by side: each has little correlation with the others of its batch."""
     scale = np.sqrt(np.diag(R))
     strength = np.abs(R) / np.outer(scale, scale)
+    np.fill_diagonal(strength, 0.0)
     left = list(range(len(R)))
     batches = []
     while left:
@@ -22,13 +23,9 @@ def label_batches(R: np.ndarray) -> list[np.ndarray]:
         load = np.zeros(len(R))
         for label in left:
             joined = [*batch, label]
-            allowed = BATCH_CORRELATION + (np.array(joined) == label)
-            if len(batch) < BATCH_LABELS and np.all(
-                load[joined] + strength[label, joined] <= allowed
-            ):
-                batch = joined
-                load += strength[label]
-                load[label] -= strength[label, label]
+            loads = load[joined] + strength[label, joined]
+            if len(batch) < BATCH_LABELS and np.all(loads <= BATCH_CORRELATION):
+                batch, load = joined, load + strength[label]
         batches.append(np.array(batch))
         left = [label for label in left if label not in batch]
     return batches

@@ -118,7 +118,6 @@ class _CoordinateAscent(Ascent):
         n_labels = len(self.A)
         self.V = np.zeros((n_labels, features.n_features))
         self.linear = loops.LinearMargins(
-            X=features.compiled,
             norms=features.diagonal(),
             R=self.R,
             signs=np.ascontiguousarray(problem.signs.T),
@@ -128,6 +127,7 @@ class _CoordinateAscent(Ascent):
             V=self.V,
             active=np.ones(self.A.shape, dtype=np.bool_),
         )
+        self.X = features.compiled
         self.batches = label_batches(self.R)
         self.slack = np.zeros(n_labels)
 
@@ -155,7 +155,7 @@ class _CoordinateAscent(Ascent):
             for first in range(0, n_labels, loops.PANEL):
                 labels = np.arange(first, min(first + loops.PANEL, n_labels))
                 Z = np.ascontiguousarray(self.weights(labels).T)
-                parts = loops.scan(self.linear, Z, self.slack, first, n_chunks)
+                parts = loops.scan(self.X, self.linear, Z, self.slack, first, n_chunks)
                 sums += [
                     (*part[:, :2].sum(axis=0), part[:, 2].max()) for part in parts.swapaxes(0, 1)
                 ]
@@ -186,7 +186,9 @@ class _CoordinateAscent(Ascent):
             line_search = bool(np.count_nonzero(R - np.diag(np.diag(R))))
             with exclusive(), single_threaded_blas():
                 Z = self.weights(batch)
-                counts = loops.visit_labels(self.linear, batch, Z, seeds, line_search, extrapolate)
+                counts = loops.visit_labels(
+                    self.X, self.linear, batch, Z, seeds, line_search, extrapolate
+                )
             self._count(counts.sum())
 
     def sweep_across(self) -> None:
@@ -196,11 +198,11 @@ class _CoordinateAscent(Ascent):
         self._count(2.0 * points.size * n_labels)
         if not self.correlated:
             with exclusive():
-                loops.visit_points_apart(self.linear, points)
+                loops.visit_points_apart(self.X, self.linear, points)
             return
         Z = np.ascontiguousarray(self.V.T) @ self.R
         taken = 0
         for chunk in np.array_split(points, 1 + points.size // 5000):  # interruptions get through
-            taken += loops.visit_points(self.linear, chunk, Z)
+            taken += loops.visit_points(self.X, self.linear, chunk, Z)
         self._count(taken)
         self.operations += (self.V.size + float(taken)) * n_labels

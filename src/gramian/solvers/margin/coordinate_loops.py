@@ -1,11 +1,12 @@
 """Compiled loops of `coordinate_ascent`: steps on single coefficients, with products through features.
 
-The pull of a coefficient is the gradient y m − u of the dual, as in `blocked_loops`; its bounds are 0 and y c.
+The pull of a coefficient is the gradient y m − u of the dual; its bounds are 0 and y c. X is `FeatureRows.compiled`; it
+is no part of the tuple, because Numba's parallel loops take no tuple inside another one.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -20,9 +21,8 @@ SHRINK = 0.1  # of the largest violation of the pass before: who is pulled harde
 
 
 class LinearMargins(NamedTuple):
-    """A linear margin problem as loops need it; A, V and active are changed by them."""
+    """A linear margin problem but for its features; A, V and active are changed by loops."""
 
-    X: Any  # `FeatureRows.compiled`
     norms: np.ndarray  # squared, of the examples
     R: np.ndarray
     signs: np.ndarray  # (L, n), as margins, caps, A and active
@@ -43,7 +43,7 @@ def _best(a, pull, curvature, bound):
 
 
 @numba.njit(cache=True, parallel=True)
-def scan(linear, Z, slack, first, n_chunks):
+def scan(X, linear, Z, slack, first, n_chunks):
     """Look at all examples of the labels from ``first`` on, one for each column of Z.
 
     Write which coefficients are active: those that can move, and those at a bound whose pull is below the label's
@@ -55,7 +55,7 @@ def scan(linear, Z, slack, first, n_chunks):
     for chunk in numba.prange(n_chunks):
         u = np.empty(width)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            panel_dot(linear.X, i, Z, 0, width, u)
+            panel_dot(X, i, Z, 0, width, u)
             for c in range(width):
                 label = first + c
                 a, y = linear.A[label, i], linear.signs[label, i]
@@ -83,13 +83,13 @@ def _shuffled(points, state):
 
 
 @numba.njit(cache=True, nogil=True)
-def _epoch(linear, label, z, points, limit):
+def _epoch(X, linear, label, z, points, limit):
     """One pass over the coefficients of ``points``, which are put together in place if they stay in the visit.
 
     Coefficients leave it that are pulled to the bound where they are by more than ``limit``. Return how many points
     stay, how many steps were taken, and the largest violation.
     """
-    X, a, variance = linear.X, linear.A[label], linear.R[label, label]
+    a, variance = linear.A[label], linear.R[label, label]
     signs, margins, caps = linear.signs[label], linear.margins[label], linear.caps[label]
     worst = 0.0
     kept = taken = 0
@@ -110,7 +110,7 @@ def _epoch(linear, label, z, points, limit):
 
 
 @numba.njit(cache=True, nogil=True)
-def _visit(linear, label, z, state, extrapolate):
+def _visit(X, linear, label, z, state, extrapolate):
     """Coordinate ascent over the active coefficients of one label, in random order, until pulls have fallen.
 
     z = R_ll Xᵀ a + what other labels add. Return the number of steps tried and of steps taken.
@@ -127,7 +127,7 @@ def _visit(linear, label, z, state, extrapolate):
         # differences of epochs are a geometric series only in one order
         if epoch == 0 or not extrapolate:
             state = _shuffled(points, state)
-        kept, steps, worst = _epoch(linear, label, z, points, limit)
+        kept, steps, worst = _epoch(X, linear, label, z, points, limit)
         tried, taken = tried + points.size, taken + steps
         points = points[:kept]
         first = worst if epoch == 0 else first
@@ -138,60 +138,46 @@ def _visit(linear, label, z, state, extrapolate):
             path[epoch + 1] = z
             places[epoch + 1] = linear.A[label][everyone]
     if extrapolate:
-        _extrapolate(linear, label, z, everyone, places, path)
+        _extrapolate(X, linear, label, z, everyone, places, path)
         taken += everyone.size
     return tried, taken
 
 
 @numba.njit(cache=True, nogil=True)
-def _extrapolate(linear, label, z, points, places, path):
+def _extrapolate(X, linear, label, z, points, places, path):
     """Step towards the Anderson extrapolation of the epochs, clipped into the box, as far as the dual rises.
 
     Coordinate ascent creeps where curvature is small; differences of its epochs then shrink like a geometric series,
     whose limit the combination of epochs with the smallest difference estimates (Bertrand & Massias, 2021).
     """
-    a, variance, epochs = linear.A[label], linear.R[label, label], path.shape[0] - 1
-    signs, margins, caps = linear.signs[label], linear.margins[label], linear.caps[label]
     differences = path[1:] - path[:-1]
     gram = differences @ differences.T
-    scale = np.trace(gram)
+    scale, epochs = np.trace(gram), len(gram)
     if scale == 0:
         return
-    for e in range(epochs):
-        gram[e, e] += 1e-10 * scale
-    weights = np.linalg.solve(gram, np.ones(epochs))
+    weights = np.linalg.solve(gram + 1e-10 * scale * np.eye(epochs), np.ones(epochs))
     total = weights.sum()
     if not np.isfinite(total) or total == 0:
         return
-    weights /= total
-    step = np.empty(points.size)
+    a, variance, signs = linear.A[label], linear.R[label, label], linear.signs[label][points]
+    bound, old = signs * linear.caps[label][points], a[points]
+    low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+    step = np.minimum(np.maximum((weights / total) @ places[1:], low), high) - old
     change = np.zeros(z.size)  # of Xᵀ a
-    slope = 0.0
     for s in range(points.size):
-        i = points[s]
-        want = 0.0
-        for e in range(epochs):
-            want += weights[e] * places[e + 1, s]
-        bound = signs[i] * caps[i]
-        step[s] = min(max(want, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
-            row_add(linear.X, i, step[s], change)
-            slope += signs[i] * margins[i] * step[s]
-    slope -= np.dot(change, z)
+            row_add(X, points[s], step[s], change)
+    slope = np.sum(signs * linear.margins[label][points] * step) - np.dot(change, z)
     curvature = variance * np.dot(change, change)
     if slope <= 0:
         return
     length = 1.0 if slope >= curvature else slope / curvature
-    for s in range(points.size):
-        i = points[s]
-        bound = signs[i] * caps[i]
-        a[i] = min(max(a[i] + length * step[s], min(bound, 0.0)), max(bound, 0.0))
-    for j in range(z.size):
-        z[j] += length * variance * change[j]
+    a[points] = np.minimum(np.maximum(old + length * step, low), high)
+    z += length * variance * change
 
 
 @numba.njit(cache=True, parallel=True)
-def visit_labels(linear, batch, Z, seeds, line_search, extrapolate):
+def visit_labels(X, linear, batch, Z, seeds, line_search, extrapolate):
     """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
 
     Z holds the rows (R V)[batch]; ``line_search`` is false if no two labels of the batch are correlated. Return steps
@@ -209,7 +195,7 @@ def visit_labels(linear, batch, Z, seeds, line_search, extrapolate):
         if line_search:
             before[b] = a
         change[b] = -z
-        counts[b] = _visit(linear, label, z, seeds[label], extrapolate)
+        counts[b] = _visit(X, linear, label, z, seeds[label], extrapolate)
         for j in range(z.size):
             start = -change[b, j]
             change[b, j] = (z[j] - start) / variance
@@ -230,12 +216,12 @@ def visit_labels(linear, batch, Z, seeds, line_search, extrapolate):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def visit_points(linear, points, Z):
+def visit_points(X, linear, points, Z):
     """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L).
 
     Return the number of steps taken.
     """
-    X, A, R = linear.X, linear.A, linear.R
+    A, R = linear.A, linear.R
     n_labels = A.shape[0]
     u, change, mixed = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     taken = 0
@@ -268,12 +254,12 @@ def visit_points(linear, points, Z):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _visit_points_of_panel(linear, points, first, Z):
+def _visit_points_of_panel(X, linear, points, first, Z):
     """As `visit_points` for labels without correlation, from ``first`` on; Z has their rows of V as columns."""
     width = Z.shape[1]
     u, change = np.empty(width), np.empty(width)
     for i in points:
-        panel_dot(linear.X, i, Z, 0, width, u)
+        panel_dot(X, i, Z, 0, width, u)
         moved = False
         for c in range(width):
             label = first + c
@@ -284,15 +270,15 @@ def _visit_points_of_panel(linear, points, first, Z):
             change[c] = new - old
             moved = moved or new != old
         if moved:
-            panel_add(linear.X, i, change, Z)
+            panel_add(X, i, change, Z)
 
 
 @numba.njit(cache=True, parallel=True)
-def visit_points_apart(linear, points):
+def visit_points_apart(X, linear, points):
     """Coordinate ascent over examples for labels without correlation, a panel of labels at a time."""
     V = linear.V
     for panel in numba.prange((V.shape[0] + PANEL - 1) // PANEL):
         first, last = panel * PANEL, min((panel + 1) * PANEL, V.shape[0])
         columns = np.ascontiguousarray(V[first:last].T)
-        _visit_points_of_panel(linear, points, first, columns)
+        _visit_points_of_panel(X, linear, points, first, columns)
         V[first:last] = columns.T
