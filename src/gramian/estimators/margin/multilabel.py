@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import solvers
 from gramian._core.arrays import Array
 from gramian._core.docstrings import described
-from gramian._core.memory import working_memory
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_sigmoids, sigmoids
 from gramian.estimators.margin.label_costs import label_weights, margins
@@ -24,8 +22,6 @@ from gramian.estimators.margin.label_signs import Labels, LabelSigns, in_kind
 from gramian.estimators.margin.training import (
     MarginMachine,
     MarginTraining,
-    check_size,
-    features,
     has_probability,
     not_all_zero,
     refuse_other_libraries,
@@ -34,7 +30,8 @@ from gramian.estimators.rules import choice, flag
 from gramian.estimators.single import FeatureMachine
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
-from gramian.operators import GramRows
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import MarginProblem, Solution
 
 __all__ = ["M3LClassifier"]
@@ -174,10 +171,8 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         labels = self._targets().read(data)
         R = self._correlation(labels)
         name = self._solver_name(data.kernel, data.X, correlated=R is not None)
-        inputs = (features if name == "coordinate" else GramRows)(
-            data.kernel, data.X, self.intercept_variance
-        )
-        check_size(inputs)
+        rows_of = FeatureRows.from_kernel if name == "coordinate" else GramRows
+        inputs = rows_of(data.kernel, data.X, self.intercept_variance)
         margin, caps = margins(self.loss, labels.signs, R), self._caps(labels, data.weights)
         problem = MarginProblem(inputs, labels.signs, R, margin, caps)
         fitted = {
@@ -188,10 +183,9 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         }
         if labels.has_columns and labels.names is not None:
             fitted["label_names_"] = labels.names
-        options: dict[str, Any] = {"tol": self.tol, "random_state": self._seed()}
-        if self.max_iter is not None:
-            options["max_iter"] = self.max_iter
-        chosen = partial(SOLVERS[name], **options)
+        chosen = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter)
+        if name == "coordinate":  # the others are deterministic
+            chosen = partial(chosen, random_state=self._seed())
         return MarginTraining(
             self,
             data,
@@ -235,7 +229,8 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
             )
         if self.solver != "auto":
             return self.solver
-        return "coordinate" if linear and not _gram_is_better(X, correlated) else "blocked"
+        few_examples = 5000 if correlated else 1000
+        return "blocked" if not linear or gram_is_faster(X, few_examples) else "coordinate"
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
@@ -310,14 +305,3 @@ def _calibrated(
         of_rows = None if of_rows is None else np.repeat(of_rows, signs.shape[1])
         values, signs = values.reshape(-1, 1), signs.reshape(-1, 1)
     return {"calibration_": fit_sigmoids(values, signs, of_rows)}
-
-
-def _gram_is_better(X: Array, correlated: bool) -> bool:
-    """Whether a linear model is solved faster by rows of its Gram matrix than by features.
-
-    Working sets take fewer and better steps than single coefficients; each costs n instead of the non-zeros of an
-    example. Measured with 40 labels: at 1000 sparse documents 2.5 times as fast without, 7 and more with correlations.
-    """
-    n, d = X.shape
-    few = n <= (5000 if correlated else 1000) or (not sp.issparse(X) and d > n)
-    return few and n * n * X.dtype.itemsize <= working_memory()

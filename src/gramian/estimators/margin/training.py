@@ -24,8 +24,7 @@ from gramian.estimators.fitting import fit_machine
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
 from gramian.estimators.rules import flag, not_negative, optional_count, positive
-from gramian.kernels import Kernel
-from gramian.operators import GramRows, cross_operator
+from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
@@ -33,8 +32,6 @@ from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 __all__ = [
     "MarginMachine",
     "MarginTraining",
-    "check_size",
-    "features",
     "has_probability",
     "not_all_zero",
     "refuse_other_libraries",
@@ -260,33 +257,6 @@ def refuse_other_libraries(name: str, X: Any) -> None:
     """Refuse arrays that compiled loops cannot read."""
     if not (isinstance(X, np.ndarray) or sp.issparse(X)):
         raise TypeError(f"{name} needs NumPy arrays or SciPy CSR arrays, got {type(X)}.")
-
-
-def features(kernel: Kernel, X: Array, intercept_variance: float) -> Array:
-    """Features whose inner products are a linear kernel plus the variance of the intercept."""
-    variance = kernel.linear_variance
-    assert variance is not None
-    if variance != 1:
-        X = X * X.dtype.type(np.sqrt(variance))
-    if not intercept_variance:
-        return X if sp.issparse(X) else np.ascontiguousarray(X)
-    constant = np.full((X.shape[0], 1), np.sqrt(intercept_variance), dtype=X.dtype)
-    if sp.issparse(X):
-        return sp.csr_array(sp.hstack([X, sp.csr_array(constant)], format="csr"))
-    return np.hstack([X, constant])
-
-
-def check_size(inputs: Any) -> None:
-    """Refuse inputs whose kernel values overflow: solvers would stand still and say nothing of it."""
-    if isinstance(inputs, GramRows):
-        size = inputs.diagonal().sum()
-    else:
-        values = inputs.data if sp.issparse(inputs) else inputs.reshape(-1)
-        size = np.einsum("i,i->", values, values, dtype=np.float64)
-    if not np.isfinite(size):
-        raise ValueError(
-            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {inputs.dtype}."
-        )
 
 
 def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:

@@ -13,16 +13,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._core.arrays import Array
 from gramian._core.docstrings import described
-from gramian._core.memory import working_memory
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_temperatures
 from gramian.estimators.margin.training import (
     MarginMachine,
     MarginTraining,
-    check_size,
-    features,
     has_probability,
     not_all_zero,
     refuse_other_libraries,
@@ -43,7 +39,8 @@ from gramian.labels.margins.tree_margins import (
     TreeMargins,
 )
 from gramian.metrics import tree_zero_one_loss
-from gramian.operators import GramRows
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
 __all__ = ["HierarchicalSVC"]
@@ -182,11 +179,9 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         labels, codes = np.unique(nodes, return_inverse=True)
         margins, penalty = self._margins(taxonomy, labels)
         caps = self._caps(taxonomy, nodes, data.weights)
-        by_features = data.kernel.linear_variance is not None and not _gram_is_better(data.X)
-        inputs = (features if by_features else GramRows)(
-            data.kernel, data.X, self.intercept_variance
-        )
-        check_size(inputs)
+        by_features = data.kernel.linear_variance is not None and not gram_is_faster(data.X)
+        rows_of = FeatureRows.from_kernel if by_features else GramRows
+        inputs = rows_of(data.kernel, data.X, self.intercept_variance)
         problem = ContrastProblem(
             inputs,
             contrasts=margins.contrasts,
@@ -382,10 +377,3 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
             return float(super().score(X, y, sample_weight))
         answers = self.predict(X)
         return 1.0 - tree_zero_one_loss(y, answers, self.taxonomy_, sample_weight=sample_weight)
-
-
-def _gram_is_better(X: Array) -> bool:
-    """Whether a linear model is solved by its Gram matrix: dense, with more features than examples."""
-    n, d = X.shape
-    fits = n * n * X.dtype.itemsize <= working_memory()
-    return not sp.issparse(X) and d > n and fits

@@ -33,6 +33,7 @@ import numpy as np
 
 from gramian._core.threads import exclusive
 from gramian.labels.margins.contrasts import Contrasts
+from gramian.operators.inputs.feature_rows import as_rows
 
 __all__ = ["ContrastProblem"]
 
@@ -43,8 +44,8 @@ class ContrastProblem:
 
     Parameters
     ----------
-    inputs : GramRows, or array or CSR array of shape (n, d)
-        The Gram matrix by its rows, or features X with K = X Xᵀ.
+    inputs : GramRows, FeatureRows, or array or CSR array of shape (n, d)
+        The Gram matrix K by its rows, or features X with K = X Xᵀ, which are kept as `FeatureRows`.
     labels : int array of shape (n_units,)
         Labels as the contrasts number them.
     contrasts : Contrasts
@@ -77,6 +78,7 @@ class ContrastProblem:
     examples: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        inputs = as_rows(self.inputs)
         labels = np.asarray(self.labels, dtype=np.int64)
         caps = np.asarray(self.caps, dtype=np.float64)
         if caps.shape not in ((), labels.shape):
@@ -88,7 +90,7 @@ class ContrastProblem:
         # compiled loops do not check their indices
         for name, value, end in (
             ("labels", labels, self.contrasts.n_labels),
-            ("examples", examples, int(self.inputs.shape[0])),
+            ("examples", examples, inputs.shape[0]),
         ):
             if value.shape != labels.shape or np.any(value < 0) or np.any(value >= end):
                 raise ValueError(
@@ -104,13 +106,14 @@ class ContrastProblem:
             raise ValueError(
                 f"penalty must be for the {m} outputs of the contrasts, got one for {len(self.penalty.pattern)}."
             )
-        for name, value in (("labels", labels), ("caps", caps), ("examples", examples)):
+        checked = {"inputs": inputs, "labels": labels, "caps": caps, "examples": examples}
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (n, m) of the coefficients."""
-        return int(self.inputs.shape[0]), self.contrasts.n_outputs
+        return self.inputs.shape[0], self.contrasts.n_outputs
 
     @property
     def value_at_zero(self) -> float:
@@ -127,11 +130,7 @@ class ContrastProblem:
 
     def latent(self, coefficients: np.ndarray) -> np.ndarray:
         """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
-        inputs = self.inputs
-        product = (
-            inputs @ coefficients if hasattr(inputs, "rows") else inputs @ (inputs.T @ coefficients)
-        )
-        return np.asarray(product, dtype=np.float64)
+        return self.inputs @ coefficients
 
     def losses(self, U: np.ndarray) -> tuple[float, np.ndarray]:
         """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
