@@ -61,11 +61,12 @@ def _imports_at_the_top(path: Path) -> set[Path]:
     found = set()
     for name in rooms.imported_modules(ast.unparse(top)):
         place = rooms.SOURCE.parent.joinpath(*name.split("."))
-        package = place.parent / "__init__.py"
-        for candidate in (place.with_suffix(".py"), place.parent.with_suffix(".py"), package):
-            if candidate.exists():
-                found.add(candidate)
-                break
+        candidates = [  # the name may be that of a module, or of something in one
+            file
+            for module in (place, place.parent)
+            for file in (module.with_suffix(".py"), module / "__init__.py")
+        ]
+        found.add(next(file for file in candidates if file.exists()))
     return found - {path}
 
 
