@@ -149,6 +149,7 @@ def _eye(X: Array, shape: tuple[int, ...], offset: int) -> Array:
 
 def _like(X: Array) -> tuple[Any, dict[str, Any]]:
     """The array library for X, and what makes its new arrays like X; NumPy for sparse arrays and pairs."""
+    dtype = X.dtype
     if not is_array_api_obj(X):
-        return np, {"dtype": X.dtype}
-    return namespace(X), {"dtype": X.dtype, "device": device_of(X)}
+        return np, {"dtype": dtype}
+    return namespace(X), {"dtype": dtype, "device": device_of(X)}
