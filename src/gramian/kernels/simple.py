@@ -104,6 +104,9 @@ class White(_Level):
     def smooth_diag(self, X: Array) -> Array:
         return filled(X, (X.shape[0],), 0.0)
 
+    def summands(self) -> list[tuple[float, Kernel]]:
+        return [(float(self.noise), White(1.0))]  # not rounded to the precision of X
+
 
 class Precomputed(Kernel):
     """X already holds kernel values: train × train in ``fit``, new × train in ``predict``.
