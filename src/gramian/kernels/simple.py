@@ -104,6 +104,9 @@ class White(_Level):
     def smooth_diag(self, X: Array) -> Array:
         return filled(X, (X.shape[0],), 0.0)
 
+    def summands(self) -> list[tuple[float, Kernel]]:
+        return [(float(self.noise), White(1.0))]  # not rounded to the precision of X
+
 
 class Precomputed(Kernel):
     """X already holds kernel values: train × train in ``fit``, new × train in ``predict``.
@@ -149,6 +152,7 @@ def _eye(X: Array, shape: tuple[int, ...], offset: int) -> Array:
 
 def _like(X: Array) -> tuple[Any, dict[str, Any]]:
     """The array library for X, and what makes its new arrays like X; NumPy for sparse arrays and pairs."""
+    dtype = X.dtype
     if not is_array_api_obj(X):
-        return np, {"dtype": X.dtype}
-    return namespace(X), {"dtype": X.dtype, "device": device_of(X)}
+        return np, {"dtype": dtype}
+    return namespace(X), {"dtype": dtype, "device": device_of(X)}

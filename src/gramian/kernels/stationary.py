@@ -69,22 +69,20 @@ class _Stationary(Kernel):
             )
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        self._check_features(X)
-        return self.radial(self._distances(*scaled(X, Z, self._number("length_scale"))))
+        return self.radial(self._compared(X, Z)[2])
 
-    def _distances(self, Xs: Array, Zs: Array) -> Array:
-        """Squared distances of scaled examples."""
-        return squared_distances(Xs, Zs, rooted=self._rooted)
+    def _compared(self, X: Array, Z: Array) -> tuple[Array, Array, Array]:
+        """Scaled examples and their squared distances."""
+        self._check_features(X)
+        Xs, Zs = scaled(X, Z, self._number("length_scale"))
+        return Xs, Zs, squared_distances(Xs, Zs, rooted=self._rooted)
 
     def diag(self, X: Array) -> Array:
         return filled(X, (X.shape[0],), 1.0)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        scale = self._number("length_scale")
-        self._check_features(X)
-        Xs, Zs = scaled(X, Z, scale)
-        D = self._distances(Xs, Zs)
-        if np.ndim(scale) == 0:
+        Xs, Zs, D = self._compared(X, Z)
+        if self.is_isotropic:
             return self.radial_vjp(D, G)
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():

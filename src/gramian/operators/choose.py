@@ -235,7 +235,7 @@ def _streamed(request: _Request) -> Candidate:
 
 
 def _tree_code(request: _Request, stored: float, streamed: float) -> Candidate:
-    X, few, features = request.X, costs.FEW_EXAMPLES, costs.MOST_TREE_FEATURES
+    X, few, features = request.X, costs.MOST_EXAMPLES_WITHOUT_TREE, costs.MOST_TREE_FEATURES
     no_profile = all(term.profile is None for _, term in request.kernel.summands())
     fast_enough = f"a stored matrix of at most {few} examples is exact and fast enough"
     objection = _first(

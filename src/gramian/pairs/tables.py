@@ -110,11 +110,10 @@ def checked_ids(side: str, ids: Any, table: Any, n_objects: int) -> np.ndarray |
 
     By default they are the index of a pandas DataFrame, unless it only counts the rows.
     """
+    if ids is None and hasattr(table, "iloc") and type(table.index).__name__ != "RangeIndex":
+        ids = table.index
     if ids is None:
-        index = table.index if is_frame(table) and hasattr(table, "iloc") else None
-        if index is None or type(index).__name__ == "RangeIndex":
-            return None
-        ids = index
+        return None
     name = f"{side}_ids"
     listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     listed = [value.item() if isinstance(value, np.generic) else value for value in listed]

@@ -150,7 +150,8 @@ def test_identity_factors(side, seed):
     matrix = sampled(left, right, targets, sources)
     assert_product(op @ B, matrix, B, 1e-12)
     E = coefficients(rng, targets[0].size, 2)
-    assert_product(op.T @ E, matrix.T, E, 1e-12)
+    turned = (None if factor is None else factor.T for factor in factors)
+    assert_product(SampledKronecker(*turned, *sources, *targets) @ E, matrix.T, E, 1e-12)
 
 
 @few_examples(60)

@@ -267,7 +267,10 @@ def tile_block(rows, columns, expand, profile, tile, totals, sums):
             _tile_by_expansion(X[lo:hi], xx[lo:hi], Z, zz, profile, tile[lo:hi])
         else:
             _tile_by_differences(X[lo:hi], Z, profile, tile[lo:hi])
-        totals[lo:hi] += np.dot(tile[lo:hi], B)
+        product = np.dot(tile[lo:hi], B)
+        for i in range(lo, hi):
+            for k in range(B.shape[1]):
+                totals[i, k] += product[i - lo, k]
         if sums.shape[0] > 0:
             np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
 

@@ -68,14 +68,17 @@ class Cells:
         Sorted by row, then column, without repeats.
     size : tuple (n_rows, n_columns)
     n_pairs : int
-    combine : None, ndarray of shape (n_cells,) or csr_array of shape (n_cells, n_pairs)
-        C: the identity, the pair of each cell, or any weights.
+    order : ndarray of shape (n_cells,) or None
+        The pair of each cell, if C is a permutation; None if they are in the same order.
+    combine : csr_array of shape (n_cells, n_pairs) or None
+        C itself, if it is no permutation.
     """
 
     rows: np.ndarray
     columns: np.ndarray
     size: tuple[int, int]
     n_pairs: int
+    order: np.ndarray | None = None
     combine: Any = None
 
     @classmethod
@@ -94,12 +97,13 @@ class Cells:
         if plain and np.all(np.diff(code) > 0):
             return cls(*np.divmod(code, max(1, size[1])), size, n_pairs)
         distinct, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        combine: Any = first
-        if not plain or distinct.size < code.size:
-            weights = np.repeat([weight for _, _, weight in parts], n_pairs)
-            pairs = np.tile(np.arange(n_pairs), len(parts))
-            combine = sp.csr_array((weights, (inverse, pairs)), shape=(distinct.size, n_pairs))
-        return cls(*np.divmod(distinct, max(1, size[1])), size, n_pairs, combine)
+        cells = np.divmod(distinct, max(1, size[1]))
+        if plain and distinct.size == code.size:
+            return cls(*cells, size, n_pairs, order=first)
+        weights = np.repeat([weight for _, _, weight in parts], n_pairs)
+        pairs = np.tile(np.arange(n_pairs), len(parts))
+        combine = sp.csr_array((weights, (inverse, pairs)), shape=(distinct.size, n_pairs))
+        return cls(*cells, size, n_pairs, combine=combine)
 
     @classmethod
     def grid(cls, n_rows: int, n_columns: int) -> Cells:
@@ -112,30 +116,21 @@ class Cells:
         """How many cells there are."""
         return int(self.rows.size)
 
-    @property
-    def pair_of_cell(self) -> np.ndarray | None:
-        """The pair of each cell; None if there is not exactly one pair on each."""
-        if self.combine is None:
-            return np.arange(self.n_cells)
-        return self.combine if isinstance(self.combine, np.ndarray) else None
-
     def gathered(self, B: np.ndarray) -> np.ndarray:
         """C B: values over cells from coefficients (n_pairs, k) over pairs."""
-        if self.combine is None:
-            return B
-        if isinstance(self.combine, np.ndarray):
-            return B[self.combine]
-        return (self.combine @ B).astype(B.dtype, copy=False)
+        if self.combine is not None:
+            return (self.combine @ B).astype(B.dtype, copy=False)
+        return B if self.order is None else B[self.order]
 
     def handed_out(self, values: np.ndarray) -> np.ndarray:
         """Cᵀ u: values over pairs from values (n_cells, k) over cells."""
-        if self.combine is None:
+        if self.combine is not None:
+            return (self._handing_out @ values).astype(values.dtype, copy=False)
+        if self.order is None:
             return values
-        if isinstance(self.combine, np.ndarray):
-            out = np.empty_like(values)
-            out[self.combine] = values
-            return out
-        return (self._handing_out @ values).astype(values.dtype, copy=False)
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
 
     @cached_property
     def _handing_out(self) -> Any:

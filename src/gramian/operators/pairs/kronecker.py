@@ -175,10 +175,11 @@ class KroneckerProduct(TermOperator):
         return left, right
 
     def whole_factors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        order = self.targets.pair_of_cell
-        whole = self.sources is self.targets and self.targets.by_row.is_grid
-        if not whole or order is None or self.left is None or self.right is None:
+        cells = self.targets
+        whole = self.sources is cells and cells.by_row.is_grid and cells.combine is None
+        if not whole or self.left is None or self.right is None:
             return None
+        order = np.arange(cells.n_cells) if cells.order is None else cells.order
         return self.left, self.right, order
 
     # --- some columns -----------------------------------------------------------------------
