@@ -134,11 +134,11 @@ class MarginMachine(CallbackSupportMixin, Model):
     def _calibrated(self, attribute: str) -> np.ndarray:
         """What calibration found, or an error that says why there is nothing."""
         check_is_fitted(self)
-        if attribute not in self._fitted.values:
+        if not hasattr(self, attribute):
             raise NotFittedError(
                 f"This {type(self).__name__} was fitted with probability=False; fit it again with True."
             )
-        return self._fitted.values[attribute]
+        return getattr(self, attribute)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

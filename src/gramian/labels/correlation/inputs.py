@@ -61,15 +61,20 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
     return [priors[name] for name in classes]
 
 
-def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray:
-    """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names."""
-    values = as_numbers(argument, _in_order(argument, matrix, names))
-    check_shape(argument, values, ("n_labels", "n_labels"), "one row and column for each label")
+def symmetric_array(
+    argument: str, matrix: Any, names: Any = None, unit: str = "label"
+) -> np.ndarray:
+    """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names.
+
+    ``unit`` is what errors call the things that have rows and columns.
+    """
+    values = as_numbers(argument, _in_order(argument, matrix, names, unit))
+    check_shape(argument, values, (f"n_{unit}s",) * 2, f"one row and column for each {unit}")
     array = values.astype(np.float64)
     if not np.all(np.isfinite(array)):
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(
-            f"{argument} must be finite, got {array[i, j]} for labels {name_of(i, names)} and {name_of(j, names)}. "
+            f"{argument} must be finite, got {array[i, j]} for {unit}s {name_of(i, names)} and {name_of(j, names)}. "
             "Use 0 where nothing is known."
         )
     # half of the digits: the matrix may come from single precision, or from a text file
@@ -78,9 +83,9 @@ def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray
     if difference.max() > rounding * np.abs(array).max():
         i, j = np.unravel_index(int(difference.argmax()), difference.shape)
         raise ValueError(
-            f"{argument} must be symmetric, but the entries for labels {name_of(i, names)} and {name_of(j, names)} are "
-            f"{array[i, j]:.6g} and {array[j, i]:.6g}, a difference of {difference[i, j]:.3g}. Pass (R + R.T) / 2 if "
-            "both mean the same."
+            f"{argument} must be symmetric, but entries for {unit}s {name_of(i, names)} and {name_of(j, names)} are "
+            f"{array[i, j]:.6g} and {array[j, i]:.6g}, a difference of {difference[i, j]:.3g}. Pass (A + A.T) / 2 of "
+            "this matrix A if both mean the same."
         )
     return (array + array.T) / 2
 
@@ -101,7 +106,7 @@ def as_numbers(argument: str, matrix: Any) -> np.ndarray:
     return array
 
 
-def _in_order(argument: str, matrix: Any, names: Any) -> Any:
+def _in_order(argument: str, matrix: Any, names: Any, unit: str) -> Any:
     """Return the values of a DataFrame with rows and columns in the order of names; others as they are."""
     if not hasattr(matrix, "columns"):
         return matrix
@@ -115,13 +120,13 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
     places = []
     for place, labels in (("index", index), ("columns", columns)):
         if twice := repeated(labels):
-            raise ValueError(f"{argument} names labels twice in its {place}: {listed(twice)}.")
+            raise ValueError(f"{argument} names {unit}s twice in its {place}: {listed(twice)}.")
         known = {name: k for k, name in enumerate(labels)}
         places.append(known)
         if missing := [name for name in dict.fromkeys([*wanted, *index]) if name not in known]:
             raise ValueError(
-                f"{argument} must have a row and a column for each label, but {listed(missing)} is not in its {place}. "
-                "Rename it, or pass an array in the order of the labels."
+                f"{argument} must have a row and a column for each {unit}, but {listed(missing)} is not in its "
+                f"{place}. Rename it, or pass an array in their order."
             )
     return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
