@@ -4,7 +4,7 @@ Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and m
 an example. Values are summed over examples and outputs, one for each trailing column, in float64.
 
 The curvature of a loss that is a sum over examples is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its
-weight), or just D when outputs are not coupled. W is positive semi-definite.
+weight), or just D when outputs are not coupled. W is positive semidefinite.
 """
 
 from __future__ import annotations

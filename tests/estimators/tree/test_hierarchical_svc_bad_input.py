@@ -142,7 +142,7 @@ BAD_FITS = [
     Bad("X of one dimension", {}, ValueError, ("Expected 2D array",), X=X[:, 0]),
     Bad("X too large", {}, ValueError, ("overflowed", "Scale X"), X=X * 1e200),
     Bad("X too large, polynomial", {"kernel": "polynomial"}, ValueError, ("overflowed", "Scale X"), X=X * 1e200),
-    Bad("Gram matrix indefinite", {"kernel": "precomputed"}, ValueError, ("positive semi-definite",), X=-np.eye(N)),
+    Bad("Gram matrix indefinite", {"kernel": "precomputed"}, ValueError, ("positive semidefinite",), X=-np.eye(N)),
     Bad("Gram matrix not square", {"kernel": "precomputed"}, ValueError, ("square",)),
     Bad("weights negative", {}, ValueError, ("sample_weight", "-1"), sample_weight=spoilt(np.ones(N), -1)),
     Bad("weights all zero", {}, ValueError, ("sample_weight is zero",), sample_weight=np.zeros(N)),

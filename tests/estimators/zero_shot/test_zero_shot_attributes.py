@@ -485,7 +485,7 @@ def test_bad_signatures_and_candidates(kind, signatures, candidates, error, mess
     [
         ({"mapping": "far"}, ValueError, "mapping must be one of 'nearest', 'direct'; got 'far'"),
         ({"shrinkage": 1.5}, ValueError, "shrinkage must be a finite number >= 0 and <= 1, got 1.5"),
-        ({"shrinkage": 0.0}, ValueError, "singular.*larger shrinkage"),
+        ({"shrinkage": 0.0}, ValueError, "must be positive definite.*larger shrinkage"),
         ({"priors": [1, 2]}, ValueError, r"priors must have shape \(1,\), one for each candidate"),
         ({"priors": {"horse": 1}}, ValueError, "candidates, but 'zebra' is missing"),
         ({"priors": {"zebra": 1, "pig": 1}}, ValueError, "signatures, but 'pig' has none"),

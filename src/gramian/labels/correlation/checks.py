@@ -12,7 +12,7 @@ Nearest correlation
     diagonal is an affine constraint and needs no correction. One eigendecomposition, O(L³), for each of some tens to
     hundreds of rounds; convergence is linear.
 
-    Deviation: a floor above zero, for a definite and not a semi-definite matrix; and since the last projection is on
+    Deviation: a floor above zero, for a definite and not a semidefinite matrix; and since the last projection is on
     the diagonal, a last shrinkage towards I (of the order of the tolerance) makes the floor exact.
 """
 
@@ -37,7 +37,7 @@ def shrunk(R: Any, shrinkage: float) -> np.ndarray:
     """Shrink a correlation towards its diagonal: (1 − s) R + s diag(R).
 
     Where R has a unit diagonal, that is the identity: unrelated labels. Eigenvalues move towards the mean, so that a
-    semi-definite R becomes definite for any shrinkage above zero.
+    semidefinite R becomes definite for any shrinkage above zero.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ Formulas
     Features: r_lk = k(f_l, f_k) / √(k(f_l, f_l) k(f_k, f_k)) for a kernel k on descriptions f of labels.
 
     Graph: (I + strength · L)⁻¹ with the normalised Laplacian L = I − D^(−1/2) W D^(−1/2), scaled to a unit diagonal.
-    The degrees D are sums of |w|, so that negative weights repel: L is positive semi-definite all the same.
+    The degrees D are sums of |w|, so that negative weights repel: L is positive semidefinite all the same.
 
 A second moment of few classes is singular: 10 classes span 10 of 85 dimensions. Shrinkage towards the diagonal makes it
 definite; without it a singular matrix is an error, not a surprise in the solver.
