@@ -208,7 +208,7 @@ def predict(
     with errors.one_line_errors():
         if out is not None:
             errors.check_place(out, o.PREDICTION_FORMATS)
-        from gramian.cli.new_data import load_with_data
+        from gramian.cli.model_file import load_with_data
         from gramian.cli.predictions import predictions, write, write_csv
 
         fitted, X, _ = load_with_data(model, data, left, right, need_target=False)
@@ -242,7 +242,7 @@ def evaluate(
         if report is not None and not to_stdout:
             errors.check_place(report)
         from gramian.cli.evaluate import measured, tables
-        from gramian.cli.new_data import load_with_data
+        from gramian.cli.model_file import load_with_data
 
         fitted, X, y = load_with_data(model, data, left, right, need_target=True)
         with errors.readable_warnings():  # of settings that have one class only, for example

@@ -105,10 +105,9 @@ def summary(results: list[Result]) -> Group:
     solution = results[0].model.solution_
     for result in results:
         numbers = f"{100 * result.error:.2f} %", f"{result.log_loss:.3f}", f"{result.seconds:.2f} s"
-        certificate, style = (
-            (f"gap {solution.gap:.1e}", "bold") if result.name == OURS else ("none", "")
-        )
-        table.add_row(result.name, *numbers, certificate, style=style)
+        ours = result.name == OURS
+        certificate = f"gap {solution.gap:.1e}" if ours else "none"
+        table.add_row(result.name, *numbers, certificate, style="bold" if ours else "")
     reading = (
         f"Certificate: the objective, {solution.objective:.4f}, is proven to be within "
         f"{solution.gap:.1e} of its minimum, after {solution.n_iter} Newton steps and "

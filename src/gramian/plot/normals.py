@@ -207,18 +207,16 @@ def _inner_products(estimator: Any, X: Any) -> np.ndarray:
     """⟨w_i, w_j⟩ as the penalty has them: with the intercepts, and in the space of the kernel."""
     kernel, intercept = estimator.kernel_, np.asarray(estimator.intercept_, dtype=np.float64)
     variance = kernel.linear_variance
+    if kernel.is_precomputed and X is None:
+        raise ValueError(
+            "X must be given for a precomputed kernel: the Gram matrix of the training examples."
+        )
     if variance is not None:
         coef = np.asarray(estimator.coef_, dtype=np.float64)
         T = coef @ coef.T / variance
     else:
-        if not kernel.is_precomputed:
-            gram = kernel(estimator.X_fit_)
-        elif X is not None:
-            gram = np.asarray(X)[np.ix_(estimator.support_, estimator.support_)]
-        else:
-            raise ValueError(
-                "X must be given for a precomputed kernel: the Gram matrix of the training examples."
-            )
+        rows = np.ix_(estimator.support_, estimator.support_)
+        gram = np.asarray(X)[rows] if kernel.is_precomputed else kernel(estimator.X_fit_)
         A = np.asarray(estimator.dual_coef_, dtype=np.float64)
         T = A.T @ np.asarray(gram, dtype=np.float64) @ A
     if estimator.intercept_variance:

@@ -85,11 +85,7 @@ class CountingOperator(Operator):
 
 
 def check_operator(
-    operator: Operator,
-    dense: Any,
-    *,
-    n_outputs: int | None = None,
-    seed: int = 0,
+    operator: Operator, dense: Any, *, n_outputs: int | None = None, seed: int = 0
 ) -> None:
     """Check that an operator keeps its contract.
 
