@@ -138,6 +138,7 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
 def fit(
     data: o.Data,
     out: o.ModelOut,
+    *,
     target: o.Target = None,
     task: o.Task = "auto",
     taxonomy: o.TaxonomyFile = None,
