@@ -34,7 +34,7 @@ from gramian.datasets import load_digits_split
 from gramian.kernels import RBF
 
 LENGTH_SCALE = 1.5
-QUICK = 300
+QUICK_EXAMPLES = 300  # to train on with --quick
 OURS = "gramian KernelLogisticRegression"
 SIGMOID, TEMPERATURE = "SVC, sigmoid calibration", "SVC, temperature scaling"
 
@@ -55,7 +55,7 @@ def load(seed: int, quick: bool) -> Bunch:
     """Load the digits, with fewer to train on when it should be quick."""
     data = load_digits_split(random_state=seed)
     if quick:
-        data.X_train, data.y_train = data.X_train[:QUICK], data.y_train[:QUICK]
+        data.X_train, data.y_train = data.X_train[:QUICK_EXAMPLES], data.y_train[:QUICK_EXAMPLES]
     return data
 
 

@@ -18,7 +18,7 @@ _FONT, _SMALLEST_FONT = 9.0, 5.0
 _LONGEST = 18  # letters of a name
 _LEVEL = 9.0  # indentation in points
 _GAP = 6.0  # between names and cells, in points
-_OF_CELL = 0.8  # height of letters
+_LETTER_TO_CELL = 0.8  # height of letters, as a fraction of a cell
 
 RELATED = "mean |cos| of ancestors and descendants"
 
@@ -167,7 +167,7 @@ class NormalCosineDisplay(Display):
 
         tree, names = self.taxonomy, short_names(self.taxonomy)
         cell = min(size_in_points(self.ax_)) / len(self.order_)
-        font = min(_FONT, _OF_CELL * cell)
+        font = min(_FONT, _LETTER_TO_CELL * cell)
         everyone = font >= _SMALLEST_FONT
         if everyone:
             named, at = self.order_, first.astype(float)
