@@ -138,6 +138,7 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
 def fit(
     data: o.Data,
     out: o.ModelOut,
+    *,
     target: o.Target = None,
     task: o.Task = "auto",
     taxonomy: o.TaxonomyFile = None,
@@ -208,7 +209,7 @@ def predict(
     with errors.one_line_errors():
         if out is not None:
             errors.check_place(out, o.PREDICTION_FORMATS)
-        from gramian.cli.new_data import load_with_data
+        from gramian.cli.model_file import load_with_data
         from gramian.cli.predictions import predictions, write, write_csv
 
         fitted, X, _ = load_with_data(model, data, left, right, need_target=False)
@@ -242,7 +243,7 @@ def evaluate(
         if report is not None and not to_stdout:
             errors.check_place(report)
         from gramian.cli.evaluate import measured, tables
-        from gramian.cli.new_data import load_with_data
+        from gramian.cli.model_file import load_with_data
 
         fitted, X, y = load_with_data(model, data, left, right, need_target=True)
         with errors.readable_warnings():  # of settings that have one class only, for example

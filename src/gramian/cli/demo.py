@@ -34,7 +34,7 @@ from gramian.datasets import load_digits_split
 from gramian.kernels import RBF
 
 LENGTH_SCALE = 1.5
-QUICK = 300
+QUICK_EXAMPLES = 300  # to train on with --quick
 OURS = "gramian KernelLogisticRegression"
 SIGMOID, TEMPERATURE = "SVC, sigmoid calibration", "SVC, temperature scaling"
 
@@ -55,7 +55,7 @@ def load(seed: int, quick: bool) -> Bunch:
     """Load the digits, with fewer to train on when it should be quick."""
     data = load_digits_split(random_state=seed)
     if quick:
-        data.X_train, data.y_train = data.X_train[:QUICK], data.y_train[:QUICK]
+        data.X_train, data.y_train = data.X_train[:QUICK_EXAMPLES], data.y_train[:QUICK_EXAMPLES]
     return data
 
 
@@ -105,10 +105,9 @@ def summary(results: list[Result]) -> Group:
     solution = results[0].model.solution_
     for result in results:
         numbers = f"{100 * result.error:.2f} %", f"{result.log_loss:.3f}", f"{result.seconds:.2f} s"
-        certificate, style = (
-            (f"gap {solution.gap:.1e}", "bold") if result.name == OURS else ("none", "")
-        )
-        table.add_row(result.name, *numbers, certificate, style=style)
+        ours = result.name == OURS
+        certificate = f"gap {solution.gap:.1e}" if ours else "none"
+        table.add_row(result.name, *numbers, certificate, style="bold" if ours else "")
     reading = (
         f"Certificate: the objective, {solution.objective:.4f}, is proven to be within "
         f"{solution.gap:.1e} of its minimum, after {solution.n_iter} Newton steps and "

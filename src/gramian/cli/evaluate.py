@@ -79,9 +79,7 @@ def _by_setting(model: Model, X: Pairs, y: np.ndarray) -> dict[str, dict[str, fl
     else:
         right, settings = model.pipeline.predict(X) == y, pair_setting(train, X)
         chosen = {name: right[settings == name] for name in np.unique(settings).tolist()}
-        scores = {
-            name: {"pairs": len(its), "accuracy": float(its.mean())} for name, its in chosen.items()
-        }
+        scores = {k: {"pairs": len(v), "accuracy": float(v.mean())} for k, v in chosen.items()}
     return {
         setting: {name: None if np.isnan(value) else value for name, value in row.items()}
         for setting, row in scores.items()
@@ -133,13 +131,8 @@ def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
         "log_loss": sk_metrics.log_loss(y, proba, labels=classes),
         "expected_calibration_error": metrics.expected_calibration_error(y, proba, classes=classes),
     }
-    return values if model.taxonomy is None else values | _taxonomic(model, y, predicted, proba)
-
-
-def _taxonomic(model: Model, y: np.ndarray, predicted: np.ndarray, proba: np.ndarray) -> dict[str, Any]:  # fmt: skip
-    return {
-        "taxo_loss": metrics.taxo_loss(y, predicted, model.taxonomy),
-        "parent_accuracy": metrics.parent_accuracy(y, predicted, model.taxonomy),
-        "hierarchical_f1": metrics.hierarchical_f1(y, predicted, model.taxonomy),
-        "reciprocal_rank": metrics.reciprocal_rank(y, proba, labels=model.pipeline.classes_),
-    }
+    if model.taxonomy is not None:
+        for score in (metrics.taxo_loss, metrics.parent_accuracy, metrics.hierarchical_f1):
+            values[score.__name__] = score(y, predicted, model.taxonomy)
+        values["reciprocal_rank"] = metrics.reciprocal_rank(y, proba, labels=classes)
+    return values

@@ -26,13 +26,8 @@ def demo_figure(results: list[Any], data: Any) -> Any:
     from matplotlib.figure import Figure
 
     by_name = {result.name: result for result in results}
-    style: dict[Any, Any] = {
-        "font.size": 11,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlelocation": "left",
-        "legend.frameon": False,
-    }
+    style: dict[Any, Any] = {"font.size": 11, "axes.titlelocation": "left", "legend.frameon": False}
+    style |= {"axes.spines.top": False, "axes.spines.right": False}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(11, 5.2), layout="constrained")
         axes = figure.subplot_mosaic("AB;AC", height_ratios=[3, 1])

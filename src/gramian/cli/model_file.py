@@ -24,9 +24,10 @@ from sklearn.pipeline import Pipeline
 
 import gramian
 from gramian import kernels, labels, operators, selection, solvers
-from gramian.cli.errors import UserError, naming, read_or_say, require
-from gramian.cli.pair_tables import Objects, PairLayout
-from gramian.cli.tables import Layout
+from gramian.cli import errors
+from gramian.cli.errors import UserError, require
+from gramian.cli.pair_tables import Objects, PairLayout, read_new_pairs
+from gramian.cli.tables import Layout, read_new
 from gramian.estimators.record import Fitted
 from gramian.kernels import pairwise
 from gramian.operators.record import Candidate
@@ -92,7 +93,7 @@ def save(model: Model, path: Path) -> None:
         archive.writestr(METADATA, json.dumps(metadata, indent=2))
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with naming(path):
+        with errors.naming(path):
             unfinished.write_bytes(buffer.getbuffer())
             unfinished.replace(path)
     finally:
@@ -113,7 +114,7 @@ def load(path: Path) -> Model:
     require("skops", purpose=f"Reading {path}")
     import skops.io
 
-    content = read_or_say(path, path.read_bytes)  # once: what is checked is what is loaded
+    content = errors.read_or_say(path, path.read_bytes)  # once: what is checked is what is loaded
     task, layout = _metadata(content, path)
     try:
         needed = skops.io.get_untrusted_types(data=content)
@@ -144,6 +145,36 @@ def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
         return None
     kind = ESTIMATORS[task, objects is not None]
     return Model(pipeline, task, layout, objects) if isinstance(pipeline[-1], kind) else None
+
+
+def load_with_data(
+    path: Path, data: Path, left: Path | None, right: Path | None, *, need_target: bool
+) -> tuple[Model, Any, Any]:
+    """Read a model, then features or pairs in its layout, and the target if it is needed.
+
+    Parameters
+    ----------
+    path : Path
+        Of the model.
+    data : Path
+    left, right : Path or None
+        Tables of objects, for a model of pairs.
+    need_target : bool
+
+    Returns
+    -------
+    model : Model
+    X : DataFrame, ndarray, CSR array or Pairs
+    y : ndarray of shape (n_samples,) or None
+    """
+    with errors.readable_warnings():  # other versions of scikit-learn, for example
+        model = load(path)
+    if model.objects is not None:
+        tables = (left, right, model.layout, model.objects)
+        return model, *read_new_pairs(data, *tables, need_target=need_target)
+    why = "is for models of pairs; this one is of single examples."
+    errors.refuse_options(why, left=left, right=right)
+    return model, *read_new(data, model.layout, need_target=need_target)
 
 
 def allowed_types() -> set[str]:

@@ -12,7 +12,6 @@ from gramian.cli.errors import UserError, refuse_options
 from gramian.cli.options import Settings
 from gramian.cli.pair_tables import PairLayout, read_training_pairs
 from gramian.cli.plan import CLASSIFICATION, Plan, decided, preprocessing, target_summary
-from gramian.cli.tables import Layout
 
 # For pairs of one kind of object; those that change sign when the two are exchanged have no intercept.
 ONE_KIND = ("symmetric", "antisymmetric", "ranking", "mlpk")
@@ -38,8 +37,8 @@ def plan_pairs(data: Path, settings: Settings) -> Plan:
     -------
     Plan
     """
-    only_single = {"taxonomy": settings.taxonomy, "share": settings.share}
-    refuse_options("is for single examples, not for pairs: leave it out.", **only_single)
+    why_not = "is for single examples, not for pairs: leave it out."
+    refuse_options(why_not, taxonomy=settings.taxonomy, share=settings.share)
     X, y, layout, objects = read_training_pairs(data, settings.left, settings.right, settings.target)  # fmt: skip
     task, task_reason, y = decided(settings.task, y)
     pairwise_kernel, why = _pairwise_kernel(settings, layout)
@@ -104,17 +103,12 @@ def _parameters(settings: Settings, pairwise_kernel: str) -> dict[str, Any]:
 def _objects(layout: PairLayout, used: Pairs) -> list[tuple[str, str]]:
     """Say what the pairs are made of: the objects that occur, and their features."""
     left, right = layout.left, layout.right
+    sides = [(f"Left: {left.column}", used.n_left), (f"Right: {right.column}", used.n_right)]
     if layout.homogeneous:
-        sides = [(f"Objects: {left.column} with {right.column}", used.n_left, left.features)]
-    else:
-        sides = [
-            (f"Left: {left.column}", used.n_left, left.features),
-            (f"Right: {right.column}", used.n_right, right.features),
-        ]
-    return [(name, f"{number} objects; {_features(its)}") for name, number, its in sides]
-
-
-def _features(layout: Layout) -> str:
-    done = [f"{name.lower()}: {what}" for name, what in preprocessing(layout)[1]]
-    unused = [f"left out: {name} ({why})" for name, why in layout.left_out.items()]
-    return "; ".join(done + unused)
+        sides = [(f"Objects: {left.column} with {right.column}", used.n_left)]
+    said = []
+    for (name, number), side in zip(sides, (left, right), strict=False):
+        done = [f"{kind.lower()}: {what}" for kind, what in preprocessing(side.features)[1]]
+        done += [f"left out: {it} ({why})" for it, why in side.features.left_out.items()]
+        said.append((name, f"{number} objects; {'; '.join(done)}"))
+    return said

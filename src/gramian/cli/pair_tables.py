@@ -126,7 +126,7 @@ def read_training_pairs(
         raise UserError(f"Name the column of {data} to predict: --target COLUMN.")
     paths = [left] if right is None else [left, right]
     ids = [_names(path, keep_index=True)[0] for path in paths]
-    columns = _id_columns(data, ids, target, homogeneous=right is None)
+    columns = _id_columns(data, ids, target)
     frame = files.read_frame(data, text=[*columns, target])
     y = files.column_target(frame, target, data, labels_are_text=False)
     # one side for each column of ids: of two files, or both of the same file
@@ -216,13 +216,15 @@ def _names(path: Path, *, keep_index: bool = False) -> list[str]:
     return list(files.read_frame(path, text=[], keep_index=keep_index, n_rows=0).columns)
 
 
-def _id_columns(data: Path, ids: list[str], target: str, *, homogeneous: bool) -> list[str]:
-    """Columns of the pair table with the ids of the left and right objects."""
+def _id_columns(data: Path, ids: list[str], target: str) -> list[str]:
+    """Columns of the pair table with the ids of the left and right objects: those of two different names, or the first.
+
+    ``ids`` has the name of the id column of each object table, of one or of two.
+    """
     names = _names(data)
     files.check_names(data, names, target)
     rest = [name for name in names if name != target]
-    named = [] if homogeneous or ids[0] == ids[1] else ids
-    found = [name if name in rest else None for name in named] or [None, None]
+    found = [name if name in rest and len(set(ids)) == 2 else None for name in (*ids, *ids)[:2]]
     free = [name for name in rest if name not in found]
     if len(free) < found.count(None):
         raise UserError(
@@ -279,6 +281,7 @@ def _looked_up(
 
 
 def _ids(frame: Any, column: str, path: Path) -> Any:
+    """Ids as text, none of them missing."""
     missing = frame[column].isna()
     if missing.any():
         row = int(missing.argmax()) + 1

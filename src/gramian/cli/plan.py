@@ -105,8 +105,8 @@ def plan_examples(data: Path, settings: Settings) -> Plan:
     -------
     Plan
     """
-    only_pairs = {"pairwise_kernel": settings.pairwise_kernel, "setting": settings.setting}
-    refuse_options("is for pairs: give a table of the objects by --left.", **only_pairs)
+    why = "is for pairs: give a table of the objects by --left."
+    refuse_options(why, pairwise_kernel=settings.pairwise_kernel, setting=settings.setting)
     taxonomy = None if settings.taxonomy is None else read_taxonomy(settings.taxonomy)
     X, y, layout = read_training(data, settings.target, labels_are_text=taxonomy is not None)
     task, task_reason, y = decided(settings.task, y, taxonomy)

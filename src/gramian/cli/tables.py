@@ -97,10 +97,8 @@ def read_training(
         layout = Layout("sparse", None, X.shape[1], first_index=first)
     else:
         X, y = _read_npz(path, target or "y")
-        if y is None:
-            raise UserError(f"{path} has no array {target or 'y'!r}; name another by --target.")
         layout = Layout("sparse" if sp.issparse(X) else "array", target or "y", X.shape[1])
-    _check_rows(X, y, path)
+    _check_target(X, y, path, f"has no array {layout.target!r}; name another by --target.")
     return X, labels_as(y, TEXT if labels_are_text else None, path), layout
 
 
@@ -145,9 +143,7 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
         X = X.toarray()
     if not need_target:
         return X, None
-    if y is None:
-        raise UserError(f"{path} has no array {layout.target or 'y'!r} to compare with.")
-    _check_rows(X, y, path)
+    _check_target(X, y, path, f"has no array {layout.target or 'y'!r} to compare with.")
     return X, labels_as(y, layout.labels, path)
 
 
@@ -197,13 +193,9 @@ def read_frame(
 
 def column_layout(frame: Any, target: str, path: Path) -> Layout:
     """Find out what each column is."""
-    columns, left_out = {}, {}
-    for name in frame.columns:
-        kind, reason = _kind(frame[name], name)
-        if kind:
-            columns[name] = kind
-        else:
-            left_out[name] = reason
+    kinds = {name: _kind(frame[name], name) for name in frame.columns}
+    columns = {name: kind for name, (kind, _) in kinds.items() if kind is not None}
+    left_out = {name: reason for name, (kind, reason) in kinds.items() if kind is None}
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         alone = "only the target" if target else "only the ids"
@@ -218,8 +210,9 @@ def _kind(column: Any, name: str) -> tuple[str | None, str]:
     present = column.dropna()
     if present.empty:
         return None, "no values"
-    number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    category = isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column)
+    boolean = pd.api.types.is_bool_dtype(column)
+    number = pd.api.types.is_numeric_dtype(column) and not boolean
+    category = boolean or isinstance(column.dtype, pd.CategoricalDtype)
     if not number and not category and not present.map(lambda value: isinstance(value, str)).all():
         return None, f"neither numbers nor text, but {column.dtype}"
     distinct = present.nunique()
@@ -324,8 +317,8 @@ def _first_index(X: Any) -> int:
     return int(X.shape[1] > 0 and X[:, [0]].count_nonzero() == 0)
 
 
-def _read_npz(path: Path, target: str) -> tuple[Any, np.ndarray | None]:
-    def read() -> tuple[Any, np.ndarray | None]:
+def _read_npz(path: Path, target: str) -> tuple[Any, Any]:
+    def read() -> tuple[Any, Any]:
         with np.load(path, allow_pickle=False) as file:
             y = file.get(target)
             if "X" in file:
@@ -347,7 +340,10 @@ def _read_npz(path: Path, target: str) -> tuple[Any, np.ndarray | None]:
     return X if X.dtype.kind == "f" else X.astype(np.float64), y
 
 
-def _check_rows(X: Any, y: np.ndarray, path: Path) -> None:
+def _check_target(X: Any, y: Any, path: Path, missing: str) -> None:
+    """Refuse a target that is missing, or has another length than the features."""
+    if y is None:
+        raise UserError(f"{path} {missing}")
     if y.shape != (X.shape[0],):
         raise UserError(
             f"{path}: the target must have shape ({X.shape[0]},), one value for each row of X; "

@@ -12,8 +12,8 @@ from gramian.solvers import Solution
 
 _BELOW = (0.0, -0.34, 1.0, 0.26)  # of axes below others, in units of those
 _BESIDE = (1.25, 0.0, 1.0, 1.0)
+# Where legends go that have no room within the axes.
 RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
-"""Where legends go that have no room within the axes."""
 
 
 class Display:

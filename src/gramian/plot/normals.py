@@ -18,7 +18,7 @@ _FONT, _SMALLEST_FONT = 9.0, 5.0
 _LONGEST = 18  # letters of a name
 _LEVEL = 9.0  # indentation in points
 _GAP = 6.0  # between names and cells, in points
-_OF_CELL = 0.8  # height of letters
+_LETTER_TO_CELL = 0.8  # height of letters, as a fraction of a cell
 
 RELATED = "mean |cos| of ancestors and descendants"
 
@@ -167,7 +167,7 @@ class NormalCosineDisplay(Display):
 
         tree, names = self.taxonomy, short_names(self.taxonomy)
         cell = min(size_in_points(self.ax_)) / len(self.order_)
-        font = min(_FONT, _OF_CELL * cell)
+        font = min(_FONT, _LETTER_TO_CELL * cell)
         everyone = font >= _SMALLEST_FONT
         if everyone:
             named, at = self.order_, first.astype(float)
@@ -207,18 +207,16 @@ def _inner_products(estimator: Any, X: Any) -> np.ndarray:
     """⟨w_i, w_j⟩ as the penalty has them: with the intercepts, and in the space of the kernel."""
     kernel, intercept = estimator.kernel_, np.asarray(estimator.intercept_, dtype=np.float64)
     variance = kernel.linear_variance
+    if kernel.is_precomputed and X is None:
+        raise ValueError(
+            "X must be given for a precomputed kernel: the Gram matrix of the training examples."
+        )
     if variance is not None:
         coef = np.asarray(estimator.coef_, dtype=np.float64)
         T = coef @ coef.T / variance
     else:
-        if not kernel.is_precomputed:
-            gram = kernel(estimator.X_fit_)
-        elif X is not None:
-            gram = np.asarray(X)[np.ix_(estimator.support_, estimator.support_)]
-        else:
-            raise ValueError(
-                "X must be given for a precomputed kernel: the Gram matrix of the training examples."
-            )
+        rows = np.ix_(estimator.support_, estimator.support_)
+        gram = np.asarray(X)[rows] if kernel.is_precomputed else kernel(estimator.X_fit_)
         A = np.asarray(estimator.dual_coef_, dtype=np.float64)
         T = A.T @ np.asarray(gram, dtype=np.float64) @ A
     if estimator.intercept_variance:

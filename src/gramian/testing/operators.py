@@ -85,11 +85,7 @@ class CountingOperator(Operator):
 
 
 def check_operator(
-    operator: Operator,
-    dense: Any,
-    *,
-    n_outputs: int | None = None,
-    seed: int = 0,
+    operator: Operator, dense: Any, *, n_outputs: int | None = None, seed: int = 0
 ) -> None:
     """Check that an operator keeps its contract.
 
@@ -162,7 +158,7 @@ class _OperatorContract(check.Contract):
     def _is_square(self) -> bool:
         return self.subject.shape[0] == self.subject.shape[1]
 
-    def _random(self, n_rows: int, shape: tuple[int, ...], count: int) -> list[np.ndarray]:
+    def _random(self, n_rows: int, shape: tuple[int, ...], count: int = 1) -> list[np.ndarray]:
         arrays = self._rng.normal(size=(count, n_rows, *shape)).astype(self.subject.dtype)
         return [check.read_only(array) for array in arrays]
 
@@ -226,7 +222,7 @@ class _OperatorContract(check.Contract):
     def refuses_other_sizes(self) -> None:
         """An array with another number of rows is an error, not a wrong result."""
         for n_rows in {self.subject.shape[1] + 1, 1} - {self.subject.shape[1]}:
-            (B,) = self._random(n_rows, self._shapes[0], 1)
+            (B,) = self._random(n_rows, self._shapes[0])
             for product in (self.subject.__matmul__, self.subject.accurate):
                 what = f"{product.__name__} took an array of {n_rows} rows."
                 with check.refusal(what, ValueError, TypeError, IndexError):
@@ -255,7 +251,7 @@ class _OperatorContract(check.Contract):
         """vjp(E, F) is the gradient of ⟨E, 𝒦F⟩ in theta, for (n, C) and (n, C, q), in float64."""
         operator = self.subject
         for (F,) in self._columns() if operator.dtype == np.float64 else ():
-            (E,) = self._random(operator.shape[0], F.shape[1:], 1)
+            (E,) = self._random(operator.shape[0], F.shape[1:])
             F = F + 0.1  # not E itself in a square operator
 
             def product(copy, E=E, F=F):
