@@ -153,7 +153,8 @@ class CrossValidationCriterion:
         folds = recorder.problem
         xp = namespace(U)
         strength = folds.spread(folds.strength)
-        F = r if self._adjoint is None else xp.where(self._training[:, None] > 0, self._adjoint, r)
+        trains = self._training[:, None, :] > 0
+        F = r if self._adjoint is None else xp.where(trains, self._adjoint, r)
         curvature = folds.curvature(U)
         KF = recorder.product(F)
         rho = strength * (F - r) + curvature.apply(KF)
