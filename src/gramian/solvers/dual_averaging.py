@@ -21,7 +21,7 @@ Cost
 
 Deviations
     The derivation asks of ⟨g, w⟩ that it be linear in g, not in w, and so do we: minorants of φ may be curved, and φ
-    itself need not be convex. `contrast_split` makes use of it. Nothing is known of J before the first subgradient but
+    itself need not be convex. `ContrastSplit` makes use of it. Nothing is known of J before the first subgradient but
     what the objective says; the paper's bounds C and 0 are those of its hinge losses.
 """
 

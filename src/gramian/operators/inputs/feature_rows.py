@@ -136,7 +136,7 @@ def _without_empty_columns(X: Any) -> Any:
 # --- products with one example, compiled ----------------------------------------------------------
 
 
-def _span(X, i):
+def _span(X, i) -> Any:
     """Where the entries of example i begin and end."""
     raise NotImplementedError
 
@@ -148,7 +148,7 @@ def _span_of(X, i):
     return lambda X, i: (X[0][i], X[0][i + 1])
 
 
-def _entry(X, i, e):
+def _entry(X, i, e) -> Any:
     """Column and value of an entry of example i."""
     raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """Contrast problems by dual ascent: examples in random order, and the signs of an orthogonal penalty in between.
 
 Objective and optimality
-    Those of `contrast_problem`. Coefficients β and signs σ are optimal iff each example has weight on contrasts of
+    Those of `ContrastProblem`. Coefficients β and signs σ are optimal iff each example has weight on contrasts of
     largest cost only, all of its cap if that is positive, and each pair of normals is orthogonal or has its sign.
 
 Method
@@ -51,9 +51,7 @@ MAX_ITER = 10_000  # sweeps; small problems with few features and large caps tak
 SWEEP_PARTS = 4  # of a sweep, with better signs after each
 MAX_VISITS = 5000  # in one compiled call: interruptions get through
 BLOCK_EXAMPLES = 128  # whose kernel values are worked on together
-ROWS_BYTES = (
-    24 * 2**20
-)  # of a block; it has fewer examples if they take more (the last few: up to twice)
+ROWS_BYTES = 24 * 2**20  # of a block; it has fewer examples if they take more (the last: twice)
 PASSES = 3  # over a block; over all examples between two looks at their gaps
 FIRST_SWEEPS = 2  # of one pass: far from the optimum gaps change too fast
 UNVISITED_SHARE = 0.3  # of the gap allowed may stay unvisited, shared by all units
@@ -119,12 +117,7 @@ def contrast_ascent(
             objective, lower, gaps = state.values()
         if objective < recorder.upper:
             best = state.snapshot()
-        status = recorder.record(
-            lambda: state.coefficients(*state.snapshot()),
-            objective,
-            lower,
-            operations=state.operations,
-        )
+        status = recorder.record(state.current, objective, lower, operations=state.operations)
         if status is not None:
             return recorder.done(state.coefficients(*best), status)
         share = UNVISITED_SHARE * problem.allowed_gap(recorder.upper, tol) / gaps.size
@@ -210,6 +203,10 @@ class _State:
     def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
         """What coefficients are made of."""
         return self.dual.beta.copy(), self.dual.S.copy()
+
+    def current(self) -> np.ndarray:
+        """The coefficients c of this state."""
+        return self.coefficients(*self.snapshot())
 
     def coefficients(self, beta: np.ndarray, S: np.ndarray) -> np.ndarray:
         """c = A S, with outputs in the order of the problem."""

@@ -58,6 +58,7 @@ class Ascent:
         self.R = np.ascontiguousarray(R, dtype=np.float64)
         self.operations = 0.0  # multiply-adds so far
         self.n_sweeps = 0
+        self.last_gap = np.inf  # before the last sweep
         self.moved = True  # whether the last sweep changed anything
         if begin is not None:
             self.A[:] = begin.T
@@ -109,7 +110,7 @@ class Ascent:
             if status is not None:
                 break
             self.sweep(objective, gaps)
-            self.n_sweeps += 1
+            self.n_sweeps, self.last_gap = self.n_sweeps + 1, gaps.sum()
             fresh = False
         if self.drifts and not fresh:
             objective, gaps, columns["violation"] = refreshed()

@@ -1,7 +1,7 @@
 """Margin problems by working sets that fit the cache: labels side by side, or the worst label first.
 
 Objective and optimality
-    Those of `margin_problem`; in signed coefficients a box-constrained quadratic programme with Hessian R ⊗ K.
+    Those of `MarginProblem`; in signed coefficients a box-constrained quadratic programme with Hessian R ⊗ K.
 
 Method
     V = K A is kept, one row a label; R enters only where latent values are needed. A visit takes u = V R of its label,
@@ -44,11 +44,10 @@ __all__ = ["blocked_ascent"]
 
 ROWS_BYTES = (
     24 * 2**20
-)  # of a working set where K is not stored; it has fewer examples if they take more
+)  # of a working set, if K is not stored: examples are fewer if they take more
 BATCHES_A_LABEL = 0.5  # with more of them, labels are not visited side by side
-SLOW_SWEEP = (
-    0.5  # a sweep side by side that leaves more than this share of the gap is the last of its kind
-)
+# A sweep side by side that leaves more than this share of the gap is the last of its kind.
+SLOW_SWEEP = 0.5
 SWEEPS_BEFORE_REFRESH = 30  # after which V is computed anew
 ACCURATE_BELOW = 1e-5  # tolerances for which products with a float32 matrix are summed in float64
 
@@ -112,7 +111,6 @@ class _BlockedAscent(Ascent):
         # batches of hardly more than one label: nothing to gain side by side
         few_batches = len(self.batches) <= BATCHES_A_LABEL * len(self.A)
         self.side_by_side = not self.correlated or few_batches
-        self.last_gap = np.inf
 
     def due(self) -> bool:
         return self.n_sweeps % SWEEPS_BEFORE_REFRESH == 0
@@ -134,11 +132,10 @@ class _BlockedAscent(Ascent):
             return certificate(target, low, high, A, self.latent())
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
-        gap = gaps.sum()
         # the first sweep starts from nothing, where gaps say little
-        if self.correlated and self.n_sweeps > 1 and gap > SLOW_SWEEP * self.last_gap:
+        slow = self.n_sweeps > 1 and gaps.sum() > SLOW_SWEEP * self.last_gap
+        if self.correlated and slow:
             self.side_by_side = False
-        self.last_gap = gap
         # no label need be better than its share of the tolerance, or than rounding allows
         floor = max(0.3 * self.tol, 1e-14) * objective / len(self.A)
         if self.side_by_side:
@@ -168,8 +165,8 @@ class _BlockedAscent(Ascent):
         _, _, target, low, high, A, _ = self.labels
         pull = target - self.latent()
         up, down = (np.subtract(end, A, dtype=np.float32) for end in (high, low))
-        visited = loops.visit_worst(self.labels, pull, up, down, gaps.copy(), 0.3, floor)
-        self.operations += visited
+        done = loops.visit_worst(self.labels, pull, up, down, gaps.copy(), 0.3, floor)
+        self.operations += done
 
     def _visit_by_rows(self, k: int, factor: float, floor: float) -> None:
         """Visit label k with rows of K that are evaluated when they are needed."""

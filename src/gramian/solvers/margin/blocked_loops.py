@@ -2,7 +2,7 @@
 
 In a = y α the dual of a margin problem reads: maximise ⟨t, a⟩ − ½ ⟨a, u⟩ with t = y m and low ≤ a ≤ high, where one of
 the bounds is zero. Its gradient is the pull p = t − u; the gap of a coefficient is |p| times its way to the bound that
-p points to. Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
+p points to (`pulls`). Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from gramian.solvers.margin.problem import pulls
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
 MAX_ROUNDS = 1000  # in one visit
 PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
-PULL_BINS = (
-    64  # by size, when the strongest are chosen: sorting would take longer than all the rest
-)
+PULL_BINS = 64  # by size, to choose the strongest: sorting would take longer than all the rest
 
 
 class Labels(NamedTuple):

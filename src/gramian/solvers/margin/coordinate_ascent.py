@@ -1,7 +1,7 @@
 """Linear margin problems by dual coordinate ascent on features.
 
 Objective and optimality
-    Those of `margin_problem` with K = X Xᵀ. V = Xᵀ A (one row a label) and Z = V R, the primal weights, give
+    Those of `MarginProblem` with K = X Xᵀ. V = Xᵀ A (one row a label) and Z = V R, the primal weights, give
     u_il = ⟨x_i, z_l⟩.
 
 Method
@@ -43,13 +43,9 @@ from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["coordinate_ascent"]
 
-EXTRAPOLATED_GAP = (
-    0.01  # relative gap below which visits extrapolate; further away random orders do better
-)
+EXTRAPOLATED_GAP = 0.01  # relative; visits extrapolate below it, above it random orders do better
 BUSY_LABEL = 0.5  # of the mean gap of labels: those with less wait for a later sweep
-FIRST_SWEEPS_ACROSS = (
-    2  # to begin with all coefficients are active, and labels side by side are cheap
-)
+FIRST_SWEEPS_ACROSS = 2  # all coefficients are active at first, and labels side by side are cheap
 SLOW_SWEEP = 0.9  # a sweep along labels that leaves more than this share of the gap is followed by one across
 DRIFT = 1e-9  # tolerances below which the drift of V by rounding would show in the gap
 ACTIVE_SLACK = 0.02  # of the largest violation of a label: how far beyond its bound an active coefficient may be
@@ -94,8 +90,9 @@ def coordinate_ascent(
     >>> coordinate_ascent(MarginProblem(X, signs), tol=1e-9).status
     'converged'
     """
-    random = check_random_state(random_state)
-    return _CoordinateAscent(problem, start, tol, random).solve(max_iter, callback)
+    ascent = _CoordinateAscent(problem, start, tol)
+    ascent.random = check_random_state(random_state)
+    return ascent.solve(max_iter, callback)
 
 
 class _CoordinateAscent(Ascent):
@@ -104,14 +101,8 @@ class _CoordinateAscent(Ascent):
     solver = "coordinate_ascent"
     inputs = FeatureRows
     patience = 200
-
-    def __init__(
-        self, problem: MarginProblem, start: Any, tol: float, random: np.random.RandomState
-    ):
-        super().__init__(problem, start, tol)
-        self.random = random
-        self.drifts = tol < DRIFT
-        self.along, self.last_gap = True, np.inf
+    random: np.random.RandomState
+    along = False  # whether the last sweep was one along labels
 
     def prepare(self) -> None:
         problem, features = self.problem, self.problem.inputs
@@ -130,6 +121,7 @@ class _CoordinateAscent(Ascent):
         self.X = features.compiled
         self.batches = label_batches(self.R)
         self.slack = np.zeros(n_labels)
+        self.drifts = self.tol < DRIFT
 
     def refresh(self) -> None:
         self.V[:] = self.problem.inputs.sums(self.A.T).T
@@ -166,11 +158,8 @@ class _CoordinateAscent(Ascent):
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         gap = gaps.sum()
-        if self.n_sweeps < FIRST_SWEEPS_ACROSS:
-            self.along = False
-        else:
-            self.along = not self.correlated or not self.along or gap < SLOW_SWEEP * self.last_gap
-        self.last_gap = gap
+        crawls = self.correlated and self.along and gap >= SLOW_SWEEP * self.last_gap
+        self.along = self.n_sweeps >= FIRST_SWEEPS_ACROSS and not crawls
         if self.along:
             busy = gaps > BUSY_LABEL * gaps.mean()
             self.sweep_along(busy, extrapolate=gap < EXTRAPOLATED_GAP * objective)
