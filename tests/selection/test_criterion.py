@@ -29,7 +29,7 @@ from gramian.operators import (
 from gramian.operators.inputs import tiles
 from gramian.operators.inputs.distances import SquaredDistances
 from gramian.selection import CrossValidationCriterion, fold_masks
-from gramian.selection.prior import assemble_prior
+from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.solvers import Problem, newton
 from gramian.testing import CountingOperator
 
@@ -75,7 +75,7 @@ def operator_of(kernel, share="tied", taxonomy=None, X=X, name="dense", n_output
     kernel = kernel.resolve(X)
     functions = list(range(n_outputs)) if taxonomy is None else taxonomy.names[1:].tolist()
     prior = assemble_prior(kernel, share, functions, taxonomy)
-    return prior.operator(X, INDICATOR, VARIANCE, name, learning=True)[0]
+    return prior.operator(X, INDICATOR, GramSettings(name, VARIANCE), learning=True)[0]
 
 
 def assert_gradient(function, theta, rtol=1e-5):
@@ -297,7 +297,7 @@ def test_other_array_libraries_give_the_same(xp, share):
     ours = operator_of(kernel, share, TREE)
     prior = assemble_prior(kernel, share, TREE.names[1:].tolist(), TREE)
     Y, rows = xp.asarray(INDICATOR), xp.asarray(X)
-    theirs, _ = prior.operator(rows, Y, VARIANCE, "dense", learning=True)
+    theirs, _ = prior.operator(rows, Y, GramSettings("dense", VARIANCE), learning=True)
     problem = Problem(theirs, Softmax(), Y, STRENGTH, xp.asarray(WEIGHTS))
     value, gradient = CrossValidationCriterion(problem, *masks())(theirs.theta, tol=1e-12)
     expected, slope = criterion(ours, weights=WEIGHTS)(ours.theta, tol=1e-12)
@@ -312,7 +312,7 @@ def test_single_precision_is_near_double():
     value, gradient = criterion(operator)(operator.theta)
     X32, Y32 = X.astype(np.float32), INDICATOR.astype(np.float32)
     prior = assemble_prior(2.0 * RBF(1.5), "tied", [0, 1, 2])
-    single, _ = prior.operator(X32, Y32, VARIANCE, "dense", learning=True)
+    single, _ = prior.operator(X32, Y32, GramSettings("dense", VARIANCE), learning=True)
     problem = Problem(single, Softmax(), INDICATOR, STRENGTH)
     other, slope = CrossValidationCriterion(problem, *masks())(single.theta)
     np.testing.assert_allclose(other, value, rtol=1e-5)

@@ -18,7 +18,7 @@ from gramian.selection import (
     OptimizationPath,
     fold_masks,
 )
-from gramian.selection.prior import assemble_prior
+from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.solvers import Problem
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -270,7 +270,7 @@ def test_the_gradient_of_the_prior():
 def criterion(kernel, *, loss=None, targets=None):
     Y = (CLASSES[:, None] == np.arange(3)).astype(float) if targets is None else targets
     prior = assemble_prior(kernel, "tied", list(range(Y.shape[1])))
-    operator, _ = prior.operator(X, Y, 1.0, "dense", learning=True)
+    operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
     problem = Problem(operator, loss or Softmax(), Y, 1.0)
     return prior, CrossValidationCriterion(problem, *fold_masks(FOLDS, X, CLASSES))
 

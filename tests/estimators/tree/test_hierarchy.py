@@ -14,7 +14,7 @@ from gramian.kernels import RBF, Linear
 from gramian.labels import Taxonomy
 from gramian.losses import Softmax
 from gramian.selection import CrossValidationSearch
-from gramian.selection.prior import assemble_prior
+from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.solvers import Problem, expectation_maximization, newton
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -259,7 +259,7 @@ def test_expectation_maximization_never_rises(share):
     allowed = taxonomy.descends(taxonomy.index(y))[:, np.searchsorted(taxonomy.leaves, order)]
     allowed = allowed.astype(float)
     prior = assemble_prior(10.0 * RBF(1.0), share, taxonomy.names[1:].tolist(), taxonomy, order)
-    operator, _ = prior.operator(X, allowed, 1.0, "dense", learning=False)
+    operator, _ = prior.operator(X, allowed, GramSettings("dense", 1.0))
     weights = np.linspace(0.5, 2.0, N)
     seen = []
 
@@ -394,7 +394,7 @@ def test_a_chain_above_a_leaf_only_adds_to_its_variance():
     variances[prior.group_names.index("two")] = 2.0
     prior = prior.with_theta(np.concatenate([np.log([1.2, 1.2]), np.log(variances)]))
     targets = (y[:, None] == np.array(["a1", "a2", "b1"])).astype(float)
-    operator, _ = prior.operator(X, targets, 1.0, "dense", learning=False)
+    operator, _ = prior.operator(X, targets, GramSettings("dense", 1.0))
     A = newton(Problem(operator, Softmax(), targets), tol=TIGHT).coefficients
     np.testing.assert_allclose(found, prior.cross(NEW, X) @ A + A.sum(axis=0), atol=1e-7)
 
