@@ -16,26 +16,26 @@ import numpy as np
 
 from gramian._core.arrays import in_float64
 from gramian._core.validation import check_sample_weight
-from gramian.estimators.examples import Examples, TrainingData
+from gramian.estimators.examples import TrainingData
 from gramian.estimators.progress import Task, fitting
 from gramian.estimators.record import Fitted
-from gramian.estimators.rules import Rule, check_parameters
+from gramian.estimators.rules import check_parameters
 
-__all__ = ["Machine", "Targets", "Training", "fit_machine", "read_data"]
+__all__ = ["Targets", "Training", "fit_machine", "read_data"]
 
 
-class Targets(Protocol):
+class Targets:
     """What the y of an estimator is, and what it asks of a model."""
 
-    checks: ClassVar[dict[str, bool]]  # keyword arguments of scikit-learn's validate_data
+    checks: ClassVar[dict[str, bool]] = {}  # keyword arguments of scikit-learn's validate_data
 
     def flattened(self, y: Any) -> Any:
         """Return y as scikit-learn validates it: one label for each example where paths are given, say."""
-        ...
+        return y
 
     def read(self, data: TrainingData) -> Any:
         """Return what y means."""
-        ...
+        raise NotImplementedError
 
 
 class Training(Protocol):
@@ -51,21 +51,6 @@ class Training(Protocol):
         ...
 
 
-class Machine(Protocol):
-    """What `fit_machine` asks of an estimator with a kernel, besides what scikit-learn asks."""
-
-    _rules: dict[str, Rule]  # what each parameter may be
-    _fitted: Fitted
-
-    def _examples(self) -> Examples:
-        """Return what X is."""
-        ...
-
-    def _targets(self) -> Targets:
-        """Return what y is."""
-        ...
-
-
 def fit_machine(
     machine: Any,
     X: Any,
@@ -73,9 +58,16 @@ def fit_machine(
     sample_weight: Any,
     assemble: Callable[[TrainingData], Training],
 ) -> Any:
-    """Fit a `Machine`; if this fails anywhere, the estimator is as it was before.
+    """Fit an estimator; if this fails anywhere, the estimator is as it was before.
 
-    ``assemble`` makes the training from the checked data.
+    Parameters
+    ----------
+    machine : estimator
+        It has ``_rules`` for its parameters, ``_examples()`` and ``_targets()`` that say what X and y are, and gets a
+        ``_fitted`` record.
+    X, y, sample_weight : what `fit` was called with
+    assemble : callable
+        Makes the training from the checked data.
     """
     check_parameters(machine, machine._rules)
     data = read_data(machine, X, y, sample_weight)

@@ -25,6 +25,7 @@ from gramian._core.arrays import (
 from gramian._core.validation import check_sample_weight, naming_text
 from gramian.estimators.class_weight import of_examples
 from gramian.estimators.examples import TrainingData
+from gramian.estimators.fitting import Targets
 from gramian.labels import as_taxonomy
 from gramian.labels.taxonomy.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
@@ -67,7 +68,7 @@ class SmoothTargets:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Targets):
     """Numbers to be predicted, one column or several.
 
     Attributes
@@ -78,9 +79,6 @@ class Numbers:
 
     loss: Callable[[Any], Loss] = field(default=lambda X: Squared())
     checks: ClassVar = {"multi_output": True, "y_numeric": True}
-
-    def flattened(self, y: Any) -> Any:
-        return y
 
     def read(self, data: TrainingData) -> SmoothTargets:
         with naming_text(data.like):
@@ -111,7 +109,7 @@ def hinge(indicator: Array) -> tuple[Loss, Array]:
 
 
 @dataclass(frozen=True)
-class Classes:
+class Classes(Targets):
     """Labels of classes.
 
     Attributes
@@ -129,10 +127,6 @@ class Classes:
     share: Any = "tied"
     class_weight: Any = None
     known: dict[str, Any] = field(default_factory=dict)
-    checks: ClassVar = {}
-
-    def flattened(self, y: Any) -> Any:
-        return y
 
     def read(self, data: TrainingData) -> SmoothTargets:
         labels, codes = _distinct(data.y)
@@ -154,7 +148,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class TreeClasses:
+class TreeClasses(Targets):
     """Names of nodes of a tree; an inner node says that the class is one of the leaves below it.
 
     Attributes
@@ -170,7 +164,6 @@ class TreeClasses:
     class_weight: Any
     solver: str
     optimize: Any
-    checks: ClassVar = {}
 
     def flattened(self, y: Any) -> Any:
         return join_paths(y) if np.ndim(y) == 2 else y

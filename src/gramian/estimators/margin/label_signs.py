@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from gramian.estimators.examples import TrainingData
+from gramian.estimators.fitting import Targets
 
 __all__ = ["LabelSigns", "Labels", "in_kind", "label_signs"]
 
@@ -55,13 +56,10 @@ class LabelSigns:
         return positive[:, 0].astype(int) if self.kind == "binary" else positive.argmax(axis=1)
 
 
-class Labels:
+class Labels(Targets):
     """Labels of examples as targets: a column for each label, or one class for each example."""
 
     checks: ClassVar = {"multi_output": True}
-
-    def flattened(self, y: Any) -> Any:
-        return y
 
     def read(self, data: TrainingData) -> LabelSigns:
         return label_signs(data.y, data.given)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from gramian.estimators.class_weight import of_examples
 from gramian.estimators.examples import TrainingData
+from gramian.estimators.fitting import Targets
 from gramian.labels import Taxonomy, as_taxonomy
 
 __all__ = ["TreeLabels", "label_weights", "node_names", "read_labels"]
 
 
 @dataclass(frozen=True)
-class TreeLabels:
+class TreeLabels(Targets):
     """Names of nodes of a tree as targets; without a hierarchy all of them are below one root."""
 
     hierarchy: Any
-    checks: ClassVar = {}
-
-    def flattened(self, y: Any) -> Any:
-        return y
 
     def read(self, data: TrainingData) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
         return read_labels(self.hierarchy, data.y)
