@@ -201,10 +201,7 @@ class AttributeClassifier(ClassDescriptions):
         for label, vector in known.items():
             wrong = np.flatnonzero((vector != 1) & (vector != low))
             if wrong.size:
-                value, attribute = (
-                    vector[wrong[0]],
-                    name_of(wrong[0], None if names is None else names.tolist()),
-                )
+                value, attribute = vector[wrong[0]], name_of(wrong[0], names)
                 raise ValueError(
                     f"signatures must hold 0 and 1, or -1 and 1, got {value:g}{' beside -1' if value == 0 else ''} for "
                     f"class {label!r}, attribute {attribute}. Say which classes have it, for instance by "
@@ -220,11 +217,11 @@ class AttributeClassifier(ClassDescriptions):
         if isinstance(priors, Mapping):
             missing = [label for label in labels if label not in priors]
             unknown = [label for label in priors if label not in classes.known]
-            if missing or unknown:
+            if missing:
+                raise ValueError(f"priors must name every candidate; missing: {listed(missing)}.")
+            if unknown:
                 raise ValueError(
-                    f"priors must have the candidates, but {listed(missing)} is missing."
-                    if missing
-                    else f"priors must be those of classes with signatures, but {listed(unknown)} has none."
+                    f"priors must name classes with a signature, unlike {listed(unknown)}."
                 )
             priors = [priors[label] for label in labels]
         return normalized_weights("priors", priors, len(labels), "candidate")
@@ -232,11 +229,9 @@ class AttributeClassifier(ClassDescriptions):
     def _new_estimator(self, signatures: np.ndarray, prior: np.ndarray) -> Any:
         """The multi-label classifier, not fitted, with the correlation of the candidates if it takes one."""
         direct = self.mapping == "direct"
-        if self.estimator is None:
-            folds = KFold(5, shuffle=True, random_state=0)  # y is often sorted by class
-            model = M3LClassifier(probability=direct, cv=folds)
-        else:
-            model = clone(self.estimator)
+        folds = KFold(5, shuffle=True, random_state=0)  # y is often sorted by class
+        default = M3LClassifier(probability=direct, cv=folds)
+        model = clone(default if self.estimator is None else self.estimator)
         needed = ("predict_proba",) if direct else ("decision_function", "predict_proba")
         if not any(hasattr(model, name) for name in needed):
             advice = (
@@ -245,7 +240,7 @@ class AttributeClassifier(ClassDescriptions):
                 else "Use another one" + (", or mapping='nearest'." if direct else ".")
             )
             raise ValueError(
-                f"estimator must have {' or '.join(needed)} for mapping={self.mapping!r}, which {model!r} has not. "
+                f"estimator must have {' or '.join(needed)} for mapping={self.mapping!r}, which {model!r} does not have. "
                 f"{advice}"
             )
         m3l = _m3l_of(model)
@@ -261,14 +256,9 @@ class AttributeClassifier(ClassDescriptions):
         P = self.estimator_.predict_proba(X)
         if isinstance(
             P, list
-        ):  # of each attribute, with a column for each value that it has in training
-            columns = [list(values) for values in self.estimator_.classes_]
-            return np.column_stack(
-                [
-                    p[:, values.index(1)] if 1 in values else np.zeros(len(p))
-                    for p, values in zip(P, columns, strict=True)
-                ]
-            )
+        ):  # for each attribute a column for each value that it has in training
+            present = zip(P, self.estimator_.classes_, strict=True)
+            return np.column_stack([(p * (values == 1)).sum(axis=1) for p, values in present])
         n_attributes = self.signatures_.shape[1]
         return P[:, 1:] if n_attributes == 1 and P.shape[1] == 2 else P
 
