@@ -25,7 +25,7 @@ from gramian.operators.inputs import low_rank
 from gramian.selection import CrossValidationCriterion, fold_masks
 from gramian.solvers import Problem, newton
 from gramian.testing import check_operator
-from gramian.testing._clauses import assert_close, numerical_gradient
+from gramian.testing._clauses import close, numerical_gradient
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
@@ -54,7 +54,7 @@ def check_predictions(operator, X_new, cross, precision=1e-9):
     """Predictions are products with the matrix ``cross``, for one function and for several."""
     for columns in ((3,), (3, 1), (3, 2)):
         B = np.random.default_rng(0).normal(size=(operator.shape[0], *columns))
-        assert_close(predicted(operator, X_new, B), np.tensordot(cross, B, axes=1), precision)
+        close(predicted(operator, X_new, B), np.tensordot(cross, B, axes=1), precision)
 
 
 @pytest.fixture
