@@ -24,12 +24,13 @@ demo: .venv/.stamp-plot ## a first look: fit, certify and plot on handwritten di
 	.venv/bin/gramian demo
 
 # One BLAS thread per worker: workers times threads on the same cores is slower than either.
+# The tests of a file stay in one worker, so that what they need is compiled once and not by each worker.
 test: .venv/.stamp-test ## tests, and the examples in the docstrings
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
-	$(PY) -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 docs: .venv/.stamp-docs ## build the documentation into docs/_build/html
-	$(PY) -m sphinx -W --keep-going -b html $(SPHINXOPTS) docs docs/_build/html
+	$(PY) -m sphinx -W --keep-going -j auto -b html $(SPHINXOPTS) docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 lint: .venv/.stamp-lint ## style, formatting and types
@@ -64,10 +65,11 @@ clean: ## remove what was built; keep .venv
 distclean: clean ## clean, and remove .venv
 	rm -rf .venv
 
-# One stamp per extra, out of date when pyproject.toml changes.
+# One stamp per extra, out of date when pyproject.toml changes. Python compiles a module when it is first imported;
+# to let pip compile all of them takes as long as the rest of an installation.
 .venv/.stamp-%: pyproject.toml | .venv/bin/python
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade
-	$(PY) -m pip install --quiet --editable '.[$*]'
+	$(PY) -m pip install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
 # The first interpreter that is new enough and can make an environment. Names are tried, not trusted:

@@ -156,14 +156,15 @@ panels = [("generated, never agree", np.array(losses))]
 
 def cases(n_agreeing):
     """Unseen digits, and two attributes that agree for so many of them."""
+    table = signatures.to_numpy()
     for triple in combinations(range(10), 3):
         unseen = np.isin(range(10), triple)
-        for pair in combinations(signatures, 2):
-            table = signatures[list(pair)].to_numpy()
-            agree, having = table[:, 0] == table[:, 1], table[~unseen].sum(axis=0)
-            learnable = having.min() >= 2 and having.max() <= 5
-            if learnable and agree[unseen].sum() == n_agreeing and agree[~unseen].sum() in (3, 4):
-                yield triple, list(pair)
+        having = table[~unseen].sum(axis=0)
+        learnable = np.flatnonzero((having >= 2) & (having <= 5))
+        for a, b in combinations(learnable, 2):
+            agree = table[:, a] == table[:, b]
+            if agree[unseen].sum() == n_agreeing and agree[~unseen].sum() in (3, 4):
+                yield triple, [a, b]
 
 
 for title, n_agreeing in (("digits, never agree", 0), ("digits, always agree", 3)):
@@ -172,7 +173,7 @@ for title, n_agreeing in (("digits, never agree", 0), ("digits, always agree", 3
     for case in rng.permutation(len(every))[:20]:
         triple, pair = every[case]
         train, new = split(triple)
-        Y = signatures.loc[y, pair].to_numpy().astype(int)
+        Y = signatures.iloc[y, pair].to_numpy().astype(int)
         losses.append(losses_against_r(1.0, X[train], Y[train], X[new], Y[new]))
     panels.append((title, np.array(losses)))
 

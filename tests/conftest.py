@@ -9,6 +9,9 @@ import numba
 import numpy as np
 import pytest
 
+# Parallel regions on a dozen rows cost more than they give, and fifty times as much where workers share the cores.
+numba.set_num_threads(1)
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:
@@ -35,12 +38,16 @@ def X_new() -> np.ndarray:
 
 
 @pytest.fixture
-def one_thread():
-    """Parallel regions on a dozen rows cost more than they give, much more on a busy machine."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
+def all_threads():
+    """As many threads as a user has, for tests of what parallel loops compute."""
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     yield
-    numba.set_num_threads(before)
+    numba.set_num_threads(1)
+
+
+@pytest.fixture
+def one_thread():
+    """The default of all tests."""
 
 
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])

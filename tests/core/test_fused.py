@@ -11,6 +11,7 @@ from gramian._core import fused as _fused
 )
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.usefixtures("all_threads")
 def test_updates(limits, columns, dtype, rng, monkeypatch):
     monkeypatch.setattr(_fused, "COMPILED_ENTRIES", limits[0])
     monkeypatch.setattr(_fused, "PARALLEL_ENTRIES", limits[1])

@@ -1,6 +1,8 @@
 """Bad calls: each one is refused with an error that names the argument and its value, and leaves no trace."""
 
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,12 @@ T = X[:, 0] + X[:, 1] ** 2  # a function to regress on
 K = X @ X.T
 
 KLR, SVC, RIDGE = KernelLogisticRegression, KernelSVC, KernelRidge
+
+
+@cache
+def fitted(kind):
+    """A fitted model of that class; those who change it take a copy."""
+    return kind().fit(X, T if kind is KernelRidge else Y)
 
 
 def spoilt(array, value):
@@ -172,7 +180,7 @@ DATA_CASES = [b for b in BAD_FITS if b.estimator.kernel != "precomputed"]
 )
 def test_a_fitted_model_survives_a_bad_fit(case):
     """Settings go bad, or the data do: the old model still predicts what it did."""
-    estimator = type(case.estimator)().fit(X, T if isinstance(case.estimator, KernelRidge) else Y)
+    estimator = copy(fitted(type(case.estimator)))
     predicted = estimator.predict(X)
     estimator.set_params(**case.estimator.get_params(deep=False))
     before = dict(vars(estimator))
@@ -273,10 +281,9 @@ BAD_NEW = {
 @pytest.mark.parametrize("name", BAD_NEW)
 @pytest.mark.parametrize("estimator, method", [m for m in METHODS if m[1] != "score"])
 def test_prediction_refuses(estimator, method, name):
-    model = estimator().fit(X, T if estimator is RIDGE else Y)
     new, words = BAD_NEW[name]
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are below)
-        getattr(model, method)(new)
+        getattr(fitted(estimator), method)(new)
     for word in words:
         assert word in str(caught.value)
 

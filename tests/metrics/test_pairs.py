@@ -132,6 +132,7 @@ class TestInteractions:
         found = interaction_concordance_index(left, right, y, scores)
         assert found == pytest.approx(_naive_interactions(left, right, y, scores), abs=1e-12)
 
+    @pytest.mark.usefixtures("all_threads")
     def test_numbers_of_objects_do_not_matter(self):
         rng = np.random.default_rng(0)
         left, right = _cells(rng, 6, 7, 30)

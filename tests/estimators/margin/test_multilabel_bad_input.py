@@ -1,5 +1,6 @@
 """Bad calls of M3LClassifier: each is refused with an error that says what to do, and leaves no trace."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,10 +160,15 @@ def test_fit_refuses(case):
         check_is_fitted(estimator)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return M3LClassifier().fit(X, Y)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("case", BAD_FITS, ids=[case.name for case in BAD_FITS])
-def test_a_fitted_model_survives_a_bad_fit(case):
-    estimator = M3LClassifier().fit(X, Y)
+def test_a_fitted_model_survives_a_bad_fit(case, fitted):
+    estimator = copy(fitted)
     predicted = estimator.decision_function(X)
     estimator.set_params(**case.estimator.get_params(deep=False))
     before = dict(vars(estimator))

@@ -1,5 +1,6 @@
 """Bad calls of HierarchicalSVC: each is refused with an error that says what to do, and leaves no trace."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,10 +165,15 @@ def test_fit_refuses(case):
         check_is_fitted(estimator)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return HierarchicalSVC(PETS, max_iter=3, tol=0.5).fit(X, Y)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("case", BAD_FITS, ids=[case.name for case in BAD_FITS])
-def test_a_fitted_model_survives_a_bad_fit(case):
-    estimator = HierarchicalSVC(PETS, max_iter=3, tol=0.5).fit(X, Y)
+def test_a_fitted_model_survives_a_bad_fit(case, fitted):
+    estimator = copy(fitted)
     predicted = estimator.decision_function(X)
     estimator.set_params(**case.estimator().get_params(deep=False))
     before = dict(vars(estimator))
@@ -201,13 +207,16 @@ def test_other_array_libraries_are_refused():
 METHODS = ["predict", "decision_function", "node_scores", "predict_proba", "predict_node_proba", "decide"]  # fmt: skip
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.fixture(scope="module", params=["linear", "rbf"])
+def with_probabilities(request):
+    return HierarchicalSVC(PETS, kernel=request.param, probability=True, cv=2).fit(X, Y)
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_bad_new_data(method, kernel):
-    model = HierarchicalSVC(PETS, kernel=kernel, probability=True, cv=2)
+def test_bad_new_data(method, with_probabilities):
+    model = with_probabilities
     with pytest.raises(NotFittedError):
-        getattr(model, method)(X)
-    model.fit(X, Y)
+        getattr(clone(model), method)(X)
     with pytest.raises(ValueError, match="features"):
         getattr(model, method)(X[:, :2])
     with pytest.raises(ValueError, match="NaN"):

@@ -86,6 +86,7 @@ def test_any_array_library(rng, xp):
         assert single.dtype == xp.float32
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_large_products_in_parallel(rng):
     structure = TreeStructure(PETS, [1.0, 0.5, 0.25], groups=PETS.groups("level"))
     B = rng.normal(size=(30_000, 4))

@@ -339,6 +339,7 @@ class TestSums:
         nodes = to_numpy(pets.node_proba(P))
         np.testing.assert_allclose(nodes[0, [2, 3]], [1e-30, 7e-30], rtol=1e-15)
 
+    @pytest.mark.usefixtures("all_threads")
     def test_parallel_sweeps_agree_with_single_rows(self, rng, pets):
         B = rng.normal(size=(20_001, 8))  # above the size from which threads are used
         sums = pets.subtree_sums(B)

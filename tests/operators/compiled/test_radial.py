@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from grids import covering
 
 from gramian.operators.compiled import radial as module
 from gramian.operators.compiled.radial import radial_product
@@ -50,9 +51,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(module, "_TILE_WIDTH", 96)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("d", [1, 3, 10, 40, 300])
-@pytest.mark.parametrize("k", [1, 2, 7, 40, 70])
+@pytest.mark.parametrize("dtype, d, k", covering(DTYPES, [1, 3, 10, 40, 300], [1, 2, 7, 40, 70]))
 def test_agrees_with_dense(dtype, d, k):
     X, Z, B = make(101, 613, d, k, dtype)
     scale = 0.8 * np.sqrt(d)
@@ -64,9 +63,9 @@ def test_agrees_with_dense(dtype, d, k):
     assert error(symmetric, dense(Z, Z, scale), B) < TOLERANCE[dtype]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 64, 65, 129, 161, 335])
-@pytest.mark.parametrize("k", [1, 20, 70, 300])
-@pytest.mark.parametrize("d", [2, 70])
+@pytest.mark.parametrize(
+    "n, k, d", covering([1, 2, 3, 5, 64, 65, 129, 161, 335], [1, 20, 70, 300], [2, 70])
+)
 def test_ragged_blocks(small_blocks, n, k, d):
     X, Z, B = make(n, 133, d, k, np.float64)
     assert error(radial_product(X, Z, B, np.sqrt(d)), dense(X, Z, np.sqrt(d)), B) < 1e-13
@@ -74,6 +73,7 @@ def test_ragged_blocks(small_blocks, n, k, d):
     assert error(radial_product(X, X, B, np.sqrt(d)), dense(X, X, np.sqrt(d)), B) < 1e-13
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_default_blocks_mirrored():
     """More than one block of the sizes that are used outside tests, in all routes."""
     for d, k in ((3, 1), (3, 70), (70, 1)):
@@ -170,6 +170,7 @@ def test_memory_layouts(dtype, d, k):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d, k", [(5, 1), (5, 6), (5, 70), (120, 2)])
+@pytest.mark.usefixtures("all_threads")
 def test_rows_do_not_depend_on_their_batch(dtype, d, k):
     X, Z, B = make(150, 700, d, k, dtype)
     scale = np.sqrt(d)
@@ -199,6 +200,7 @@ def test_nan_is_not_swallowed():
     assert np.isnan(radial_product(X, Z, B, 1.0)).ravel().tolist() == [False] * 3 + [True, False]
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_threads_at_once():
     """Four Python threads, every route: no crash, and the same numbers."""
     cases = [(make(300, 300, d, k, np.float32), d) for d, k in ((5, 1), (5, 70), (120, 2))]
@@ -245,6 +247,7 @@ def test_scratch_memory_with_many_columns(symmetric, dtype, n, m, d, k):
 
 @pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize("d, k", [(5, 2), (5, 70), (100, 3)])
+@pytest.mark.usefixtures("all_threads")
 def test_sums_in_the_output_itself(d, k, dtype, tolerance, monkeypatch):
     """Where there is no room for an accumulator, and in several panels; no row lacks its last group."""
     small = {"_EXACT_BYTES": 0, "_BUDGET": 0, "_FUSED_BLOCK": 64, "_TILE_WIDTH": 32}

@@ -20,6 +20,7 @@ def test_equals_the_matrix_product(rng, n, m, k, dtype):
     np.testing.assert_allclose(product, M.astype(float) @ B.astype(float), atol=50 * scale)
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_dense_operators_use_it_where_it_pays(rng, monkeypatch):
     X = rng.normal(size=(600, 3))
     operator = Dense(RBF(1.0), X)

@@ -40,6 +40,7 @@ def test_scipy_containers(container, k):
 
 
 @pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.usefixtures("all_threads")
 def test_skewed_and_empty_rows(k):
     """One full row, many empty ones: the tasks are cut by entries and every row is written."""
     dense = np.zeros((3000, 2000))
@@ -59,6 +60,7 @@ def test_tasks_have_equal_work():
     assert max(work) <= (lengths.sum() + lengths.size) / 16 + 901
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_several_regions(monkeypatch):
     monkeypatch.setattr(sparse_product, "_REGION_WORK", 1000)
     monkeypatch.setattr(sparse_product, "_TASK_WORK", 50)
@@ -92,6 +94,7 @@ def test_mixed_precision_is_double():
     assert sparse_dot(A, B).dtype == np.float64
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_threads_at_once_and_deterministic():
     A, B = random_csr(400, 300), right_hand_side(300, 6)
     with ThreadPoolExecutor(4) as pool:
