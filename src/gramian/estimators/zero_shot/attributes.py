@@ -240,8 +240,7 @@ class AttributeClassifier(ClassDescriptions):
                 else "Use another one" + (", or mapping='nearest'." if direct else ".")
             )
             raise ValueError(
-                f"estimator must have {' or '.join(needed)} for mapping={self.mapping!r}, which {model!r} does not have. "
-                f"{advice}"
+                f"estimator must have {' or '.join(needed)} for mapping={self.mapping!r}, unlike {model!r}. {advice}"
             )
         m3l = _m3l_of(model)
         if m3l is not None and m3l.label_correlation is None:
