@@ -2,7 +2,7 @@
 
 1. Ridge regression: one evaluation of the cross-validation criterion with its gradient (five folds), in closed form
    (`RidgeCriterion`) and iterative (`CrossValidationCriterion` to a relative gap of 1e-6, cold and warm-started after
-   a small step), by number of rows. `CLOSED_UP_TO` in `selection/ridge_criterion.py` is set from it.
+   a small step), by number of rows. `CLOSED_FORM_ROWS` in `selection/ridge_criterion.py` is set from it.
 2. Softmax, six classes: one fit with exact Newton steps and one with truncated ones, to a relative gap of 1e-6. Five
    folds multiply the exact one by five, but share the products of the iterative one.
 

@@ -100,9 +100,9 @@ def problem_of(X: Any, codes: np.ndarray, margins: TreeMargins, C: float) -> Con
     return ContrastProblem(X, contrasts=margins.contrasts, penalty=margins.penalty, **units)
 
 
-def flat_objective(problem: ContrastProblem, W: np.ndarray) -> float:
-    """J at normals W of shape (m, d), in the order of the problem's outputs."""
-    loss, _ = problem.losses(np.asarray(problem.inputs @ W.T))
+def flat_objective(problem: ContrastProblem, X: Any, W: np.ndarray) -> float:
+    """J at normals W of shape (m, d), in the order of the problem's outputs; X are its features."""
+    loss, _ = problem.losses(np.asarray(X @ W.T))
     return 0.5 * float(np.sum(W * W)) + loss
 
 
@@ -124,7 +124,7 @@ def print_against_liblinear(X: Any, y: np.ndarray) -> None:
                 C=C, multi_class="crammer_singer", fit_intercept=False, tol=tol, random_state=0
             )
             seconds = median_seconds(partial(svm.fit, X, y))
-            theirs = flat_objective(problem, svm.coef_[order])
+            theirs = flat_objective(problem, X, svm.coef_[order])
             excess = theirs - (best.objective - best.gap)
             fallen = max(problem.value_at_zero - theirs, 1e-300)
             return Peer(tol, seconds, excess / min(theirs, fallen), excess / theirs)

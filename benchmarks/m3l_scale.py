@@ -55,15 +55,21 @@ def peak_gib() -> float:
 class Errors:
     """A callback that computes Hamming losses after sweeps 1, 2, 4, ...; it keeps the seconds that this takes."""
 
-    def __init__(self, problem: MarginProblem, test: tuple[sparse.csr_array, np.ndarray]):
+    def __init__(
+        self,
+        problem: MarginProblem,
+        X: sparse.csr_array,
+        test: tuple[sparse.csr_array, np.ndarray],
+    ):
         self.problem = problem
+        self.X = X
         self.test = test
         self.losses: dict[int, tuple[float, float]] = {}
         self.seconds: list[float] = [0.0]  # by iteration, from 0
 
     def of(self, A: np.ndarray) -> tuple[float, float]:
         """Losses on training and test documents."""
-        X = self.problem.inputs
+        X = self.X
         V = sum(
             X[start : start + ROWS].T @ A[start : start + ROWS]
             for start in range(0, X.shape[0], ROWS)
@@ -93,7 +99,7 @@ def print_scale(correlation: str, *, tol: float, quick: bool) -> bool:
     )
     problem = MarginProblem(X, signs, R, 1.0, 2 * C)
     coordinate_ascent(MarginProblem(X[:500], signs[:500], R, 1.0, 2 * C), tol=1e-5)  # compiles
-    errors = Errors(problem, (with_constant(X_test), test_signs))
+    errors = Errors(problem, X, (with_constant(X_test), test_signs))
     solution = coordinate_ascent(problem, tol=tol, callback=errors)
     last = solution.n_iter
     errors.losses[last] = errors.of(solution.coefficients)

@@ -49,7 +49,7 @@ from gramian.labels import Identity, Scalar, Taxonomy, TreeStructure
 from gramian.losses import Logistic, Softmax, Squared
 from gramian.operators import Intercept, LabelMixed, choose_operator
 from gramian.solvers import Problem, kernel_cg, newton
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 RATIOS, STRENGTHS = (0.3, 1.0, 3.0, 10.0), (1.0, 1e-2, 1e-4)
 # Length scales and λ where a product is dear; all others have the whole grid.
@@ -185,10 +185,14 @@ def solve(
             solution = solver(problem, tol=tol, preconditioner=preconditioner, **limits)
     except CutOff as cut:
         recorder = cut.recorder
-        objective, gap = recorder.rows[-1][:2] if recorder.rows else (1.0, np.inf)
+        last = recorder.rows[-1] if recorder.rows else {"objective": 1.0, "gap": np.inf}
         seconds = time.perf_counter() - start
         return Run(
-            seconds, max(0, recorder.n_iter), recorder.n_products, "cut off", gap / objective
+            seconds,
+            max(0, recorder.n_iter),
+            recorder.n_products,
+            "cut off",
+            last["gap"] / last["objective"],
         )
     seconds = time.perf_counter() - start
     return Run(

@@ -7,7 +7,7 @@ from oracles import kernel_value
 
 from gramian import Pairs
 from gramian.kernels import RBF, Linear, Matern, Polynomial
-from gramian.kernels.pairwise import pairwise as pk
+from gramian.kernels import pairwise as pk
 
 # Every kernel of pairs, with base kernels that have parameters; the data have two left and three right features.
 TWO_KINDS = [

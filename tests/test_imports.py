@@ -1,137 +1,121 @@
-"""Imports point downwards only, and what is public says so. Read from the source, without importing it."""
+"""The rooms of the package: imports point downwards only, pages agree with the rule, and what is public says so.
+
+The rule is data, docs/rooms.toml; docs/rooms.py reads it and the source, without importing the package.
+"""
 
 import ast
 import importlib
+import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
-import gramian
+DOCS = Path(__file__).parents[1] / "docs"
+_spec = importlib.util.spec_from_file_location("rooms", DOCS / "rooms.py")
+rooms = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(rooms)
 
-ROOT = Path(gramian.__file__).parent
-
-# From the foundation up. A module may import from its own layer and from those before it.
-LAYERS = [
-    {"_core"},
-    {"pairs"},
-    {"kernels"},
-    {"labels"},
-    {"losses", "operators"},
-    {"solvers"},
-    {"selection"},
-    {"metrics"},
-    {"estimators"},
-    {"gramian", "pairwise"},
-    {"datasets", "plot", "testing"},
-    {"cli"},
-]
-LAYER_OF = {part: height for height, parts in enumerate(LAYERS) for part in parts}
+# the definition list of the reference: a module, and on the next line its names
+NAMES = {
+    module: re.findall(r"`(\w+)`", names)
+    for module, names in re.findall(
+        r"^`(gramian[\w.]*)`\n: (.*)$", (DOCS / "api" / "index.md").read_text("utf-8"), re.MULTILINE
+    )
+}
 
 
-def _files() -> list[Path]:
-    return sorted(ROOT.rglob("*.py"))
+def test_every_room_has_its_place():
+    found = {rooms.room_of(path) for path in rooms.files()}
+    assert found == set(rooms.LAYER_OF)
 
 
-def _part(path: Path) -> str:
-    """The room a file belongs to: a folder, a module of the top, or the package itself."""
-    relative = path.relative_to(ROOT)
-    if len(relative.parts) > 1:
-        return relative.parts[0]
-    return "gramian" if relative.stem == "__init__" else relative.stem
+def test_imports_point_downwards():
+    assert rooms.upward_imports() == []
 
 
-def _imported_parts(path: Path) -> set[str]:
-    """Other rooms of gramian that a file imports."""
-    return _imports_in(path.read_text(encoding="utf-8")) - {_part(path)}
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from gramian.estimators import KernelRidge",
+        "from gramian import estimators",
+        "import gramian.estimators.smooth",
+        "def f():\n    from gramian.estimators.smooth import KernelMachine",
+        "from gramian import KernelRidge",
+    ],
+)
+def test_an_upward_import_would_be_seen(line, tmp_path, monkeypatch):
+    """A solver that imports an estimator breaks the rule, wherever the line stands."""
+    solver = tmp_path / "solvers" / "newton.py"
+    solver.parent.mkdir()
+    solver.write_text(f"import numpy\nfrom gramian.losses import Loss\n{line}\n")
+    monkeypatch.setattr(rooms, "SOURCE", tmp_path)
+    (broken,) = rooms.upward_imports()
+    assert broken.startswith("solvers/newton.py imports ")
 
 
-def _imports_in(source: str) -> set[str]:
-    """Rooms of gramian imported anywhere in the source, inside functions too."""
-    parts = set()
-    for node in ast.walk(ast.parse(source)):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "a relative import; write the whole name."
-            names = [node.module or ""]
-            if node.module == "gramian":
-                names = [f"gramian.{alias.name}" for alias in node.names]
-        for name in names:
-            pieces = name.split(".")
-            if pieces[0] == "gramian":
-                parts.add(pieces[1] if len(pieces) > 1 and pieces[1] in LAYER_OF else "gramian")
-    return parts
+def _imports_at_the_top(path: Path) -> set[Path]:
+    """Files of the package that are imported when this one is."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
+    found = set()
+    for name in rooms.imported_modules(ast.unparse(top)):
+        place = rooms.SOURCE.parent.joinpath(*name.split("."))
+        candidates = [  # the name may be that of a module, or of something in one
+            file
+            for module in (place, place.parent)
+            for file in (module.with_suffix(".py"), module / "__init__.py")
+        ]
+        found.add(next(file for file in candidates if file.exists()))
+    return found - {path}
 
 
-def _id(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-@pytest.mark.parametrize("path", _files(), ids=_id)
-def test_imports_point_downwards(path):
-    part = _part(path)
-    assert part in LAYER_OF, f"{part} has no place in LAYERS: give it one."
-    for other in _imported_parts(path):
-        assert LAYER_OF[other] <= LAYER_OF[part], f"{_id(path)} imports {other} from above."
-
-
-def test_rooms_of_one_layer_do_not_import_each_other_in_circles():
-    edges = {}
-    for path in _files():
-        edges.setdefault(_part(path), set()).update(_imported_parts(path))
+def test_no_file_imports_itself_in_a_circle():
+    graph = {path: _imports_at_the_top(path) for path in rooms.files()}
     done, active = set(), []
 
-    def visit(part):
-        assert part not in active, f"circle: {' → '.join([*active, part])}"
-        if part not in done:
-            active.append(part)
-            for other in sorted(edges.get(part, ())):
+    def visit(path):
+        assert path not in active, f"circle: {[p.stem for p in [*active, path]]}"
+        if path not in done:
+            active.append(path)
+            for other in sorted(graph[path]):
                 visit(other)
             active.pop()
-            done.add(part)
+            done.add(path)
 
-    for part in sorted(edges):
-        visit(part)
-
-
-def _public_modules() -> list[str]:
-    """What users import from: the package, its rooms, and the modules of the top."""
-    names = []
-    for path in _files():
-        relative = path.relative_to(ROOT)
-        room = len(relative.parts) == 2 and relative.stem == "__init__"
-        if room or len(relative.parts) == 1:
-            name = relative.parts[0] if room else relative.stem
-            if name == "__init__":
-                names.append("gramian")
-            elif not name.startswith("_") and name != "estimators":
-                names.append(f"gramian.{name}")
-    return names
+    for path in graph:
+        visit(path)
 
 
-@pytest.mark.parametrize("name", _public_modules())
-def test_public_modules_list_their_names(name):
+def test_pages_and_pictures_agree_with_the_rule():
+    assert rooms.outdated() == [], "run `python docs/rooms.py`"
+
+
+# --- public names -------------------------------------------------------------------------------
+
+
+def test_the_reference_lists_every_public_module():
+    """Rooms without an underscore are public, but for those whose names the package itself exports."""
+    inside = {"cli", "estimators", "gramian"}
+    public = {f"gramian.{name}" for name in rooms.LAYER_OF if name[0] != "_" and name not in inside}
+    assert public | {"gramian"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_modules_have_the_names_of_the_reference(name):
     module = importlib.import_module(name)
-    listed = getattr(module, "__all__", None)
-    assert listed, f"{name} has no __all__."
-    assert len(set(listed)) == len(listed), f"{name}.__all__ repeats a name."
-    missing = [entry for entry in listed if not hasattr(module, entry)]
-    assert not missing, f"{name}.__all__ names {missing}, which are not there."
+    shown = {
+        entry
+        for entry in dir(module)
+        if entry[0] != "_"
+        and getattr(getattr(module, entry), "__module__", "").startswith("gramian")
+    }
+    assert sorted(shown) == sorted(NAMES[name])
+    listed = set(module.__all__) - {"__version__"}
+    assert listed == shown
     undocumented = [
-        entry for entry in listed if callable(getattr(module, entry)) and not getattr(module, entry).__doc__
-    ]  # fmt: skip
-    assert not undocumented, f"{name}: {undocumented} have no docstring."
-
-
-def test_an_upward_import_would_be_seen():
-    """Functions and whole names are looked into; otherwise the tests above could not fail."""
-    source = """
-import numpy
-from gramian.solvers.rkhs.newton import newton
-def f():
-    import gramian.operators.inputs.dense
-    from gramian import labels, KernelRidge
-"""
-    assert _imports_in(source) == {"solvers", "operators", "labels", "gramian"}
-    assert LAYER_OF["solvers"] > LAYER_OF["kernels"]
+        entry
+        for entry in shown
+        if callable(getattr(module, entry)) and not getattr(module, entry).__doc__
+    ]
+    assert not undocumented

@@ -2,12 +2,8 @@
 
 from gramian.estimators.classification import KernelLogisticRegression, KernelSVC
 from gramian.estimators.margin.multilabel import M3LClassifier
-from gramian.estimators.pairs.pairwise import (
-    PairwiseLogisticRegression,
-    PairwiseRanker,
-    PairwiseRidge,
-    PairwiseSVC,
-)
+from gramian.estimators.pairs.classification import PairwiseLogisticRegression, PairwiseSVC
+from gramian.estimators.pairs.regression import PairwiseRanker, PairwiseRidge
 from gramian.estimators.regression import KernelRidge
 from gramian.estimators.tree.hierarchical import HierarchicalSVC
 from gramian.estimators.zero_shot.attributes import AttributeClassifier

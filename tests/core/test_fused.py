@@ -12,8 +12,8 @@ from gramian._core import fused as _fused
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_updates(limits, columns, dtype, rng, monkeypatch):
-    monkeypatch.setattr(_fused, "SMALL", limits[0])
-    monkeypatch.setattr(_fused, "LARGE", limits[1])
+    monkeypatch.setattr(_fused, "COMPILED_ENTRIES", limits[0])
+    monkeypatch.setattr(_fused, "PARALLEL_ENTRIES", limits[1])
     x, y, z = (rng.normal(size=(40, 7, columns)).astype(dtype) for _ in range(3))
     a = rng.normal(size=(1, 1, columns)).astype(dtype)
     tight = {
@@ -35,3 +35,9 @@ def test_in_place_only_if_compiled(rng):
     before = y.copy()
     _fused.add_scaled(y, np.ones((1, 1, 1)), x)
     np.testing.assert_array_equal(y, before)
+
+
+def test_serial_and_parallel_versions_have_caches_of_their_own():
+    """Numba finds compiled code by this name, not by whether it is parallel."""
+    names = [version.py_func.__qualname__ for version in _fused._inner.versions]
+    assert names == ["_inner", "_inner_parallel"]

@@ -41,21 +41,21 @@ def test_mixes_arrays_of_any_library(structure, S, rng, xp):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda: Scalar(0.0), "variance must be a positive number"),
-        (lambda: Scalar([1.0, 2.0]), "variance must be a positive number"),
+        (lambda: Scalar(0.0), "variance must be a finite number > 0"),
+        (lambda: Scalar([1.0, 2.0]), "variance must be a finite number > 0"),
         (lambda: Diagonal([1.0, -1.0]), "variances must be a vector of positive numbers"),
         (lambda: Diagonal(1.0), "variances must be a vector"),
-        (lambda: DenseStructure(np.ones((2, 3))), "square"),
+        (lambda: DenseStructure(np.ones((2, 3))), r"matrix must have shape .* got \(2, 3\)"),
         (lambda: DenseStructure([[1.0, 0.5], [0.2, 1.0]]), "symmetric"),
-        (lambda: DenseStructure([[1.0, 2.0], [2.0, 1.0]]), "positive semi-definite"),
+        (lambda: DenseStructure([[1.0, 2.0], [2.0, 1.0]]), "positive semidefinite"),
     ],
 )
 def test_bad_matrices_are_refused(make, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         make()
 
 
 @pytest.mark.parametrize("structure", [Diagonal([1.0, 2.0]), DenseStructure(np.eye(2))])
 def test_the_number_of_outputs_must_fit(structure):
-    with pytest.raises(ValueError, match="2 outputs, but the array has 3"):
+    with pytest.raises(ValueError, match="must be 2 outputs, but the array has 3"):
         structure.mix(np.ones((5, 3)))

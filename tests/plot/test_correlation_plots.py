@@ -88,7 +88,7 @@ def test_few_labels_can_be_shown(n_labels):
 
 
 def test_label_correlation_refuses():
-    with pytest.raises(ValueError, match="train must be a square matrix"):
+    with pytest.raises(ValueError, match=r"train must have shape \(n_labels, n_labels\)"):
         plot_label_correlation(np.eye(3), np.ones((5, 3)))
     with pytest.raises(ValueError, match=r"predicted must have the shape of prior, \(3, 3\)"):
         plot_label_correlation(np.eye(3), predicted=np.eye(2))

@@ -25,8 +25,8 @@ from gramian.operators import (
     LinearFeatures,
     Separate,
     Streamed,
-    tiles,
 )
+from gramian.operators.inputs import tiles
 from gramian.operators.inputs.distances import SquaredDistances
 from gramian.selection import CrossValidationCriterion, fold_masks
 from gramian.selection.prior import assemble_prior

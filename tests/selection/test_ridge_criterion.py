@@ -83,7 +83,7 @@ def test_it_is_chosen_where_it_holds_and_pays(data, monkeypatch):
     assert chosen(_problem(X, Y, RBF(1.5), weights=zero)) is RidgeCriterion
     both = np.column_stack([indicator[:, 0], 1 - indicator[:, 0]])
     assert chosen(_problem(X, both, RBF(1.5), loss=Softmax())) is CrossValidationCriterion
-    monkeypatch.setattr(module, "CLOSED_UP_TO", N - 1)
+    monkeypatch.setattr(module, "CLOSED_FORM_ROWS", N - 1)
     assert chosen(_problem(X, Y, RBF(1.5))) is CrossValidationCriterion
 
 

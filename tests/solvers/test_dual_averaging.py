@@ -309,7 +309,9 @@ def test_a_callback_stops():
 
 def test_max_iter_warns_and_keeps_the_best_point():
     t = task("orthogonal", 5.0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=7 .* above epsilon=1.00e-09"):
+    with pytest.warns(
+        ConvergenceWarning, match="max_iter=7 .* above the 1.00e-09 that epsilon allows"
+    ):
         solution = dual_averaging(ContrastSplit(t.problem()), epsilon=1e-9, max_iter=7)
     assert solution.status == "max_iter"
     assert solution.n_iter == 7

@@ -1,36 +1,20 @@
 """A solver of your own: steepest descent in the RKHS."""
 
-from gramian._core.arrays import namespace
-from gramian._core.fused import inner
+from gramian.solvers.rkhs.descend import descend
 from gramian.solvers.rkhs.line_search import minimise_along
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
 PATIENCE = 500  # iterations without a smaller gap, after which rounding errors are to blame
 
 
 def gradient_descent(problem, *, start=None, tol=1e-8, max_iter=10_000, callback=None):
     """Walk along −ρ, the functional gradient, to the minimum on that line; one product a step."""
-    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    xp = namespace(problem.targets)
-    A = problem.start(start)
-    U = recorder.accurate_product(A)
-    fresh = moved = True  # fresh: U is 𝒦A as computed, not as updated
-    while True:
-        objective, rho = problem.objective(A, U), problem.residual(A, U)
-        K_rho = recorder.product(rho)
-        gap = problem.gap(inner(rho, K_rho))
-        done = recorder.converged(objective, gap)
-        if bool(xp.all(done)) and not fresh:
-            U, fresh = recorder.accurate_product(A), True  # believe only what was computed afresh
-            continue
-        status = recorder.verdict(A, objective, gap, moved=moved)
-        if status is not None:
-            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
-        step = minimise_along(problem, A, U, -rho, -K_rho)
-        step = xp.where(done, xp.zeros_like(step), step)  # finished columns rest
-        t = problem.spread(step)
-        A, U, fresh = A - t * rho, U - t * K_rho, False
-        moved = bool(xp.any(step > 0))
+
+    def direction(state):
+        s, Ks = -state.rho, -state.K_rho
+        return s, Ks, minimise_along(problem, state, s, Ks)
+
+    return descend(Recorder(problem, tol, max_iter, callback, PATIENCE), direction, start)
 
 
 if __name__ == "__main__":

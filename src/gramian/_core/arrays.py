@@ -19,9 +19,7 @@ BLOCK_BYTES = 8 * 2**20  # of rows that are copied at a time: near the cache, an
 def namespace(*arrays: Array) -> Any:
     """Return the array namespace shared by the arrays; NumPy for sparse ones."""
     dense = [a for a in arrays if a is not None and not sp.issparse(a)]
-    if not dense:
-        return array_api_compat.array_namespace(np.empty(0))
-    return array_api_compat.array_namespace(*dense)
+    return array_api_compat.array_namespace(*(dense or [np.empty(0)]))
 
 
 def is_numpy(array: Array) -> bool:
@@ -35,10 +33,9 @@ def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     dtype = like.dtype if dtype is None else dtype
     if sp.issparse(like):
         return np.asarray(values, dtype=dtype)
-    if array_api_compat.is_array_api_obj(values) and not isinstance(values, np.generic):
-        source = namespace(values)
-        if source is not xp:
-            values = to_numpy(values)
+    is_array = array_api_compat.is_array_api_obj(values) and not isinstance(values, np.generic)
+    if is_array and namespace(values) is not xp:
+        values = to_numpy(values)
     return xp.asarray(values, dtype=dtype, device=device_of(like))
 
 
@@ -65,6 +62,13 @@ def column(weights: Array, like: Array) -> Array:
     if weights.ndim == 1:
         return xp.reshape(weights, (-1,) + (1,) * (like.ndim - 1))
     return weights[:, None, :]
+
+
+def ratio(numerator: Array, denominator: Array, where: Array) -> Array:
+    """Return numerator / denominator where the condition holds, and zero elsewhere."""
+    xp = namespace(numerator)
+    zero, one = xp.zeros_like(numerator), xp.ones_like(denominator)
+    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)
 
 
 def total(values: Array, weights: Array | None) -> Array:

@@ -2,15 +2,12 @@
 
 import sys
 
-__all__ = ["level_of_caller"]
+_INSIDE = ("gramian", "sklearn")  # packages whose own lines a warning does not point to
 
 
 def level_of_caller() -> int:
     """Return the stack level of the nearest line outside gramian and scikit-learn, for `warnings.warn`."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in (
-        "gramian",
-        "sklearn",
-    ):
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in _INSIDE:
         level, frame = level + 1, frame.f_back
     return level

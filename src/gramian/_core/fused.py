@@ -3,11 +3,12 @@
 An array of latent values may have tens of millions of entries (documents × classes). Memory traffic limits what is
 done to it, and ``y + a * x`` of NumPy moves every number twice, on one core. The functions here return the result
 and may overwrite their first argument to hold it: for NumPy arrays of some size they do so in one compiled pass, beyond
-`LARGE` on all cores; for others they are the plain expressions.
+`PARALLEL_ENTRIES` on all cores; for others they are the plain expressions.
 """
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,8 @@ from numba import njit, prange
 from gramian._core.arrays import Array, is_numpy, namespace
 from gramian._core.threads import exclusive
 
-__all__ = ["add_scaled", "centred", "inner", "scale_and_add"]
-
-SMALL = 2**15  # entries; below that, the plain expressions take microseconds
-LARGE = 2**20  # entries; below that, threads cost more than they gain
+COMPILED_ENTRIES = 2**15  # with fewer entries, the plain expressions take microseconds
+PARALLEL_ENTRIES = 2**20  # with fewer entries, threads cost more than they gain
 _CHUNKS = 64
 
 
@@ -31,10 +30,7 @@ def add_scaled(y: Array, a: Array, x: Array) -> Array:
     y, x : array of shape (n, C, q)
     a : array of shape (1, 1, q)
     """
-    if _compiles(y, x):
-        _run(_add_scaled, y.size, _flat(y), a.reshape(-1), _flat(x))
-        return y
-    return y + a * x
+    return _updated(_add_scaled, y, a, x) if _compiles(y, x) else y + a * x
 
 
 def scale_and_add(p: Array, b: Array, r: Array) -> Array:
@@ -45,16 +41,13 @@ def scale_and_add(p: Array, b: Array, r: Array) -> Array:
     p, r : array of shape (n, C, q)
     b : array of shape (1, 1, q)
     """
-    if _compiles(p, r):
-        _run(_scale_and_add, p.size, _flat(p), b.reshape(-1), _flat(r))
-        return p
-    return r + b * p
+    return _updated(_scale_and_add, p, b, r) if _compiles(p, r) else r + b * p
 
 
 def inner(x: Array, y: Array) -> Array:
     """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
     if x.ndim == 3 and _compiles(x, y):
-        return _run(_inner, x.size, _flat(x), _flat(y)).sum(axis=0)
+        return _inner(_flat(x), _flat(y)).sum(axis=0)
     xp = namespace(x, y)
     return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
 
@@ -67,7 +60,7 @@ def centred(D: Array, P: Array, V: Array) -> Array:
     D, P, V : array of shape (n, C) or (n, C, q)
     """
     # the pages of a large new array are best touched by NumPy, on one core
-    if V.ndim == 3 and _compiles(V, P) and _compiles(V, D) and V.size < LARGE:
+    if V.ndim == 3 and _compiles(V, P) and _compiles(V, D) and V.size < PARALLEL_ENTRIES:
         out = np.empty_like(V)
         _centred(D, P, V, out)
         return out
@@ -76,32 +69,34 @@ def centred(D: Array, P: Array, V: Array) -> Array:
 
 
 def _compiles(x: Array, y: Array) -> bool:
-    return (
-        is_numpy(x)
-        and is_numpy(y)
-        and x.size >= SMALL
-        and x.shape == y.shape
-        and x.flags.c_contiguous
-        and y.flags.c_contiguous
-    )
+    if not (is_numpy(x) and is_numpy(y) and x.size >= COMPILED_ENTRIES and x.shape == y.shape):
+        return False
+    return x.flags.c_contiguous and y.flags.c_contiguous
 
 
-def _run(loops: Any, size: int, *arguments: np.ndarray) -> Any:
-    """Call the serial or the parallel version of a loop."""
-    serial, parallel = loops
-    if size < LARGE:
-        return serial(*arguments)
-    with exclusive():
-        return parallel(*arguments)
+def _updated(loop: Any, y: np.ndarray, a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    loop(_flat(y), a.reshape(-1), _flat(x))
+    return y
 
 
-def _both(**options: Any):
-    """Compile a loop twice: for one core and for all."""
+def serial_or_parallel(**options: Any):
+    """Compile a loop for one core and for all cores; a call takes the version for the size of its first array."""
 
     def compiled(function):
-        return njit(cache=True, **options)(function), njit(cache=True, parallel=True, **options)(
-            function
-        )
+        # Numba names the files of its cache by __qualname__: with equal names one version would be loaded for both
+        twin = FunctionType(function.__code__, function.__globals__, function.__name__)
+        twin.__qualname__ = f"{function.__qualname__}_parallel"
+        serial = njit(cache=True, **options)(function)
+        parallel = njit(cache=True, parallel=True, **options)(twin)
+
+        def run(first: np.ndarray, *others: np.ndarray) -> Any:
+            if first.size < PARALLEL_ENTRIES:
+                return serial(first, *others)
+            with exclusive():
+                return parallel(first, *others)
+
+        run.versions = serial, parallel
+        return run
 
     return compiled
 
@@ -110,7 +105,7 @@ def _flat(x: np.ndarray) -> np.ndarray:
     return x.reshape(-1, x.shape[-1])
 
 
-@_both(fastmath={"contract"})
+@serial_or_parallel(fastmath={"contract"})
 def _add_scaled(y, a, x):
     if a.size == 1:
         u, v, b = y.reshape(-1), x.reshape(-1), a[0]
@@ -122,7 +117,7 @@ def _add_scaled(y, a, x):
                 y[i, k] += a[k] * x[i, k]
 
 
-@_both(fastmath={"contract"})
+@serial_or_parallel(fastmath={"contract"})
 def _scale_and_add(p, b, r):
     if b.size == 1:
         u, v, c = p.reshape(-1), r.reshape(-1), b[0]
@@ -146,7 +141,7 @@ def _centred(D, P, V, out):
                 row[c, k] = d[c, k] * (v[c, k] - mean)
 
 
-@_both(fastmath={"contract", "reassoc"})
+@serial_or_parallel(fastmath={"contract", "reassoc"})
 def _inner(x, y):
     """Sums of chunks of a fixed number, so that the result does not depend on the threads."""
     sums = np.zeros((_CHUNKS, x.shape[1]))

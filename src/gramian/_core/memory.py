@@ -5,8 +5,6 @@ This is the only place that reads ``working_memory``; everything that stores or 
 
 import sklearn
 
-__all__ = ["working_memory"]
-
 
 def working_memory() -> float:
     """Return scikit-learn's ``working_memory`` in bytes; it is configured in MiB."""

@@ -16,46 +16,22 @@ and it is made anew in a forked child, whose copy might have been taken by a thr
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache, wraps
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["exclusive", "exclusively", "one_thread", "quiet_blas", "single_threaded_blas"]
-
-
-class _Gate:
-    """A re-entrant lock that can be replaced after a fork."""
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        self.lock = threading.RLock()
-
-
-_GATE = _Gate()
+_GATE = SimpleNamespace(lock=threading.RLock())
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_GATE.renew)
+    os.register_at_fork(after_in_child=lambda: vars(_GATE).update(lock=threading.RLock()))
 
 
-@contextmanager
-def exclusive() -> Iterator[None]:
-    """Hold the lock under which parallel Numba kernels are called."""
-    with _GATE.lock:
-        yield
-
-
-def exclusively(function):
-    """Decorate a function whose whole body is one short parallel region."""
-
-    @wraps(function)
-    def guarded(*args, **kwargs):
-        with _GATE.lock:
-            return function(*args, **kwargs)
-
-    return guarded
+def exclusive() -> AbstractContextManager[Any]:
+    """Return the lock under which parallel Numba kernels are called, for a ``with`` statement."""
+    return _GATE.lock
 
 
 @contextmanager
@@ -90,14 +66,9 @@ def single_threaded_blas() -> Iterator[None]:
             library.set_num_threads(number)
 
 
-@contextmanager
-def quiet_blas(flops: float) -> Iterator[None]:
+def quiet_blas(flops: float) -> AbstractContextManager[None]:
     """Limit BLAS to one thread for small tasks between compiled products.
 
     Its threads spin for a while after a task; a compiled product right after one took twice as long.
     """
-    if flops > 2e9:
-        yield
-        return
-    with single_threaded_blas():
-        yield
+    return nullcontext() if flops > 2e9 else single_threaded_blas()

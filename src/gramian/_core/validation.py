@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from scipy.linalg import LinAlgError, cholesky
 
@@ -18,16 +20,25 @@ from gramian._core.caller import level_of_caller
 
 
 def check_number(
-    name: str, value: Any, *, low: float = 0.0, strict: bool = False, whole: bool = False
+    name: str,
+    value: Any,
+    *,
+    low: float = 0.0,
+    high: float = np.inf,
+    strict: bool = False,
+    whole: bool = False,
 ) -> None:
-    """Refuse what is not a finite (whole) number at or above ``low``, or above it when ``strict``."""
-    kind = Integral if whole else Real
-    words = "a whole number" if whole else "a finite number"
-    bound = f"> {low:g}" if strict else f">= {low:g}"
+    """Refuse what is not a finite (whole) number from ``low`` to ``high``, or between them when ``strict``."""
+    kind, words = (Integral, "a whole number") if whole else (Real, "a finite number")
+    bound = ">" if strict else ">="
+    below = "" if high == np.inf else f" and {bound.replace('>', '<')} {high:g}"
+    message = f"{name} must be {words} {bound} {low:g}{below}, got {value!r}."
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {words} {bound}, got {value!r}.")
-    if not np.isfinite(float(value)) or value < low or (strict and value == low):
-        raise ValueError(f"{name} must be {words} {bound}, got {value!r}.")
+        raise TypeError(message)
+    number = float(value)
+    inside = low < number < high if strict else low <= number <= high
+    if not inside or not np.isfinite(number):
+        raise ValueError(message)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -42,37 +53,55 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
+def check_shape(name: str, array: Any, shape: tuple[int | str, ...], meaning: str) -> None:
+    """Refuse an array of another shape. A word stands for any size above 0, the same word for equal sizes."""
+    got = tuple(array.shape)
+    sizes = dict(zip(shape, got, strict=False))
+    numbers = tuple(sizes.get(size) if isinstance(size, str) else size for size in shape)
+    if got != numbers or any(sizes[size] == 0 for size in shape if isinstance(size, str)):
+        words = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} must have shape ({words}), {meaning}; got {got}.")
+
+
+def listed(names: Iterable[Any], most: int = 5) -> str:
+    """Return the names as text, the first few of them."""
+    every = [repr(name) for name in names]
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """Return the names that occur more than once, each one time."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 def check_sample_weight(
-    sample_weight: Any, like: Array, *, name: str = "sample_weight"
+    sample_weight: Any, like: Array, *, name: str = "sample_weight", unit: str = "row of X"
 ) -> Array | None:
     """Return weights of shape (n_samples,) in the array library and dtype of ``like``, or None.
 
-    ``like`` is an array with one row for each example; errors call the argument ``name``.
+    ``like`` is an array with one row for each example; errors call the argument ``name`` and an example ``unit``.
     """
     if sample_weight is None:
         return None
     n = int(like.shape[0])
-    weights = sample_weight
-    if not is_array_api_obj(weights) or is_numpy(weights):
+    if not is_array_api_obj(sample_weight) or is_numpy(sample_weight):
         try:
-            number = np.asarray(weights).dtype.kind not in "USc"  # these convert silently
-            values = np.asarray(weights, dtype=float)
+            kind = np.asarray(sample_weight).dtype.kind
+            values = np.asarray(sample_weight, dtype=float)
         except (TypeError, ValueError):
-            number, values = False, np.empty(0)
-        if not number:
+            kind, values = "U", np.empty(0)
+        if kind in "USc":  # text and complex numbers convert silently
             raise TypeError(f"{name} must be numbers, got {reprlib.repr(sample_weight)}.")
-        weights = np.full(n, values) if values.ndim == 0 else values
-    weights = asarray_like(weights, like)
-    if tuple(weights.shape) != (n,):
-        shape = tuple(weights.shape)
-        raise ValueError(f"{name} must have shape ({n},), one for each row of X, got {shape}.")
+        sample_weight = np.full(n, values) if values.ndim == 0 else values
+    weights = asarray_like(sample_weight, like)
+    check_shape(name, weights, (n,), f"one for each {unit}")
     xp = namespace(weights)
     bad = ~(xp.isfinite(weights) & (weights >= 0))
     if bool(xp.any(bad)):
-        worst = float(weights[bad][0])
-        raise ValueError(f"{name} must be finite and not negative, got {worst:g}.")
+        raise ValueError(f"{name} must be finite and not negative, got {float(weights[bad][0]):g}.")
     if not bool(xp.any(weights > 0)):
-        raise ValueError(f"{name} is zero for every example: at least one must be positive.")
+        raise ValueError(f"{name} is zero for every {unit}: at least one must be positive.")
     return weights
 
 
@@ -89,61 +118,48 @@ def naming_text(X: Any) -> Iterator[None]:
 
 
 def check_gram(K: Array) -> None:
-    """Refuse a precomputed training matrix that is not square, symmetric and positive semi-definite."""
-    if K.shape[0] != K.shape[1]:
+    """Refuse a precomputed training matrix that is not square, symmetric and positive semidefinite."""
+    spectrum = _spectrum_if_indefinite("X", K, "Gram matrix of the training examples when kernel")
+    if spectrum is not None:
         raise ValueError(
-            f"X must be the square Gram matrix of the training examples when kernel is precomputed, "
-            f"got shape {tuple(K.shape)}."
+            "X must be a positive semidefinite Gram matrix when kernel is 'precomputed'; its smallest eigenvalue is "
+            f"{spectrum[0]:.3g}. Clip the negative eigenvalues, or use its rows as features."
         )
-    if hasattr(K, "toarray"):
-        K = K.toarray()
-    xp = namespace(K)
-    eps = float(xp.finfo(K.dtype).eps)
-    size = float(xp.max(xp.abs(K))) if K.shape[0] else 0.0
-    asymmetry = float(xp.max(xp.abs(K - K.T))) if K.shape[0] else 0.0
-    if asymmetry > 1e3 * eps * size:
-        raise ValueError(
-            f"X must be a symmetric Gram matrix when kernel is precomputed; |K - K.T| reaches {asymmetry:.3g}. "
-            "Pass (K + K.T) / 2 if it is symmetric up to rounding."
-        )
-    matrix = to_numpy(K) if not is_numpy(K) else K
-    # a little more than rounding: the matrix may have been computed in single precision or rounded when stored
-    jitter = max(1e-8, 1e2 * eps) * len(matrix) * max(size, 1e-300)
-    try:
-        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
-    except LinAlgError:
-        lowest = float(np.linalg.eigvalsh(matrix)[0])
-        raise ValueError(
-            "X must be a positive semi-definite Gram matrix when kernel is precomputed; its smallest "
-            f"eigenvalue is {lowest:.3g}. Clip the negative eigenvalues, or use its rows as features."
-        ) from None
 
 
 def check_similarity(name: str, S: Any) -> None:
-    """Refuse precomputed similarities that are not square and symmetric; warn of indefinite ones."""
-    if S.shape[0] != S.shape[1]:
-        raise ValueError(
-            f"{name} must be the square matrix of similarities of the objects when their kernel is 'precomputed', got "
-            f"shape {tuple(S.shape)}."
-        )
-    matrix = S.toarray() if hasattr(S, "toarray") else np.asarray(S)
-    size = float(np.abs(matrix).max(initial=0.0))
-    asymmetry = float(np.abs(matrix - matrix.T).max(initial=0.0))
-    if asymmetry > 1e3 * np.finfo(matrix.dtype).eps * size:
-        raise ValueError(
-            f"{name} must be symmetric when its kernel is 'precomputed'; |S - S.T| reaches {asymmetry:.3g}. Pass "
-            "(S + S.T) / 2 if the two directions measure the same."
-        )
-    jitter = max(1e-8, 1e2 * np.finfo(matrix.dtype).eps) * len(matrix) * max(size, 1e-300)
-    try:
-        cholesky(matrix + jitter * np.eye(len(matrix), dtype=matrix.dtype), overwrite_a=True)
-    except LinAlgError:
-        spectrum = np.linalg.eigvalsh(matrix)
+    """Refuse precomputed similarities that are not square and symmetric; warn if they are not semidefinite."""
+    spectrum = _spectrum_if_indefinite(name, S, "matrix of similarities when the objects' kernel")
+    if spectrum is not None:
         share = -spectrum[spectrum < 0].sum() / np.abs(spectrum).sum()
         warnings.warn(
-            f"{name} is no kernel: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are {share:.1%} of "
-            "the spectrum. The objective has no minimum then; PairwiseRidge(solver='minres') still solves its linear "
-            "system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
+            f"{name} is not positive semidefinite: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are "
+            f"{share:.1%} of the spectrum. The objective then has no minimum; PairwiseRidge(solver='minres') still "
+            "solves its linear system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
             UserWarning,
             stacklevel=level_of_caller(),
         )
+
+
+def _spectrum_if_indefinite(name: str, matrix: Array, meaning: str) -> np.ndarray | None:
+    """Return the eigenvalues if some are negative by more than rounding; refuse what is not symmetric."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"{name} must be the square {meaning} is 'precomputed', got shape {tuple(matrix.shape)}."
+        )
+    K = matrix.toarray() if sp.issparse(matrix) else to_numpy(matrix)
+    eps = float(np.finfo(K.dtype).eps)
+    size = max(float(np.abs(K).max(initial=0.0)), 1e-300)
+    asymmetry = float(np.abs(K - K.T).max(initial=0.0))
+    if asymmetry > 1e3 * eps * size:
+        raise ValueError(
+            f"{name} must be the symmetric {meaning} is 'precomputed'; |K - K.T| reaches {asymmetry:.3g}. "
+            "Pass (K + K.T) / 2 if the entries (i, j) and (j, i) mean the same."
+        )
+    # a little more than rounding: the matrix may have been computed in single precision or rounded when stored
+    jitter = max(1e-8, 1e2 * eps) * len(K) * size
+    try:
+        cholesky(K + jitter * np.eye(len(K), dtype=K.dtype), overwrite_a=True)
+    except LinAlgError:
+        return np.linalg.eigvalsh(K)
+    return None

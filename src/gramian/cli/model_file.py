@@ -28,6 +28,7 @@ from gramian.cli import errors
 from gramian.cli.errors import UserError, require
 from gramian.cli.pair_tables import Objects, PairLayout, read_new_pairs
 from gramian.cli.tables import Layout, read_new
+from gramian.estimators.record import Fitted
 from gramian.kernels import pairwise
 from gramian.operators.record import Candidate
 from gramian.selection.prior import Prior
@@ -35,7 +36,7 @@ from gramian.selection.prior import Prior
 METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
-OTHER_TYPES = (Prior, Candidate, np.dtype, sp.csr_array, sp.csr_matrix)
+OTHER_TYPES = (Fitted, Prior, Candidate, np.dtype, sp.csr_array, sp.csr_matrix)
 
 # By task, and whether it is for pairs.
 ESTIMATORS = {

@@ -35,18 +35,10 @@ def load_digits_split(*, test_size: float | int = 0.5, random_state: Any = 0) ->
     (0.0, 1.0)
     """
     source = load_digits()
-    X_train, X_test, y_train, y_test = train_test_split(
-        source.data / 16.0,
-        source.target,
-        test_size=test_size,
-        random_state=random_state,
-        stratify=source.target,
-    )
+    X, y = source.data / 16.0, source.target
+    parts = train_test_split(X, y, test_size=test_size, random_state=random_state, stratify=y)
     return Bunch(
-        X_train=X_train,
-        X_test=X_test,
-        y_train=y_train,
-        y_test=y_test,
+        **dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True)),
         target_names=source.target_names,
         DESCR=source.DESCR + "\nScaled from 0..16 to [0, 1] and split, stratified by class.\n",
     )

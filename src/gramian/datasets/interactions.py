@@ -81,9 +81,8 @@ def make_interactions(
     >>> int(y.sum())
     25
     """
-    check_number("n_left", n_left, low=1, whole=True)
-    check_number("n_right", n_right, low=1, whole=True)
-    check_number("n_features", n_features, low=1, whole=True)
+    for name, count in {"n_left": n_left, "n_right": n_right, "n_features": n_features}.items():
+        check_number(name, count, low=1, whole=True)
     check_number("density", density, strict=True)
     check_number("noise", noise)
     check_flag("binary", binary)
@@ -118,9 +117,8 @@ def _cells(
     longest = max(n_left, n_right)
     n = max(longest, round(density * n_left * n_right))
     turn = np.arange(longest)  # the shorter side is gone through several times
-    cover = (
-        rng.permutation(n_left)[turn % n_left] * n_right + rng.permutation(n_right)[turn % n_right]
-    )
+    left, right = (rng.permutation(count)[turn % count] for count in (n_left, n_right))
+    cover = left * n_right + right
     drawn = sample_without_replacement(n_left * n_right, n, random_state=rng)
     others = rng.permutation(np.setdiff1d(drawn, cover))  # n − longest at least
     cells = rng.permutation(np.concatenate([cover, others[: n - longest]]))

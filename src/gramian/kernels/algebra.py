@@ -14,14 +14,45 @@ import numpy as np
 
 from gramian._core.arrays import Array
 from gramian.kernels.base import Kernel
-from gramian.kernels.parameters import check_positive, checked_theta, shown
+from gramian.kernels.parameters import check_positive, clones_with_theta, shown
 from gramian.kernels.simple import Constant
 
 
-class _Composite(Kernel):
-    """A kernel made of others, its parts; their log-parameters are concatenated in order."""
+class OfParts(Kernel):
+    """A kernel whose log-parameters are those of other kernels, its parts, in order."""
 
     _part_names: tuple[str, ...] = ("left", "right")
+
+    @property
+    def _parts(self) -> list[Kernel]:
+        return [getattr(self, name) for name in self._part_names]
+
+    def _with_parts(self, parts: Iterable[Kernel]) -> Kernel:
+        changed = dict(zip(self._part_names, parts, strict=True))
+        return type(self)(**(self.get_params(deep=False) | changed))
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.concatenate([part.theta for part in self._parts])
+
+    @property
+    def parameter_names(self) -> list[str]:
+        return [name for part in self._parts for name in part.parameter_names]
+
+    @property
+    def bounds(self) -> np.ndarray:
+        return np.concatenate([part.bounds for part in self._parts])
+
+    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
+        return self._with_parts(clones_with_theta(self._parts, theta))
+
+    @property
+    def is_precomputed(self) -> bool:
+        return any(part.is_precomputed for part in self._parts)
+
+
+class _Composite(OfParts):
+    """A kernel whose values are made of those of its parts."""
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -35,14 +66,6 @@ class _Composite(Kernel):
     def _of_parts(self, answers: Iterable[bool]) -> bool:
         """Whether something holds for this kernel that holds for these of its parts: for one of them."""
         return any(answers)
-
-    @property
-    def _parts(self) -> list[Kernel]:
-        return [getattr(self, name) for name in self._part_names]
-
-    def _with_parts(self, parts: Iterable[Kernel]) -> Kernel:
-        changed = dict(zip(self._part_names, parts, strict=True))
-        return type(self)(**(self.get_params(deep=False) | changed))
 
     def _validate(self) -> None:
         for name, part in zip(self._part_names, self._parts, strict=True):
@@ -58,31 +81,9 @@ class _Composite(Kernel):
     def smooth_diag(self, X: Array) -> Array:
         return self._combined(*(part.smooth_diag(X) for part in self._parts))
 
-    @property
-    def theta(self) -> np.ndarray:
-        return np.concatenate([part.theta for part in self._parts])
-
-    @property
-    def parameter_names(self) -> list[str]:
-        return [name for part in self._parts for name in part.parameter_names]
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return np.concatenate([part.bounds for part in self._parts])
-
-    def clone_with_theta(self, theta: np.ndarray) -> Kernel:
-        sizes = [part.theta.size for part in self._parts]
-        pieces = np.split(checked_theta(theta, sum(sizes)), np.cumsum(sizes)[:-1])
-        parts = zip(self._parts, pieces, strict=True)
-        return self._with_parts(part.clone_with_theta(piece) for part, piece in parts)
-
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         resolved = self._with_parts(part.resolve(X, weights) for part in self._parts)
         return resolved._of_usable_size(X)
-
-    @property
-    def is_precomputed(self) -> bool:
-        return any(part.is_precomputed for part in self._parts)
 
     @property
     def is_diagonal(self) -> bool:

@@ -42,6 +42,17 @@ class Kernel(ABC, BaseEstimator):
     _from_data: tuple[str, ...] = ()  # parameters that may be "scale"
     _vectors: tuple[str, ...] = ()  # parameters that may have a value for each feature
 
+    #: Whether X is a Gram matrix rather than features.
+    is_precomputed: bool = False
+    #: Whether the kernel is a function of the distance over one length scale, see ``radial``.
+    is_isotropic: bool = False
+    #: Whether different examples always have the value zero, as with white noise.
+    is_diagonal: bool = False
+    #: Name of the profile of the scaled distance that compiled products know, if there is one.
+    profile: str | None = None
+    #: The factor v if the kernel is ``v · Linear()``, else None.
+    linear_variance: float | None = None
+
     # --- to implement -----------------------------------------------------------------------
 
     @abstractmethod
@@ -74,7 +85,7 @@ class Kernel(ABC, BaseEstimator):
         -------
         array of shape (n_samples, m_samples)
         """
-        Z, offset = _same_if_none(X, Z, offset)
+        Z, offset = (X, 0) if Z is None else (Z, offset)
         return self._evaluate(X, Z, offset)
 
     def vjp(self, X: Array, Z: Array | None, G: Array, *, offset: int | None = None) -> np.ndarray:
@@ -91,7 +102,7 @@ class Kernel(ABC, BaseEstimator):
         -------
         ndarray of shape (len(theta),)
         """
-        Z, offset = _same_if_none(X, Z, offset)
+        Z, offset = (X, 0) if Z is None else (Z, offset)
         return self._vjp(X, Z, G, offset)
 
     @property
@@ -150,31 +161,6 @@ class Kernel(ABC, BaseEstimator):
         return self
 
     # --- what a kernel says of itself: operators and priors ask ------------------------------
-
-    @property
-    def is_precomputed(self) -> bool:
-        """Whether X is a Gram matrix rather than features."""
-        return False
-
-    @property
-    def is_isotropic(self) -> bool:
-        """Whether the kernel is a function of the distance over one length scale, see ``radial``."""
-        return False
-
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether different examples always have the value zero, as with white noise."""
-        return False
-
-    @property
-    def profile(self) -> str | None:
-        """Name of the profile of the scaled distance that compiled products know, if there is one."""
-        return None
-
-    @property
-    def linear_variance(self) -> float | None:
-        """The factor v if the kernel is ``v · Linear()``, else None."""
-        return None
 
     def amplitude(self) -> tuple[Constant | None, Kernel]:
         """Return the constant factor of a product and the rest; None if there is no such factor."""
@@ -281,10 +267,6 @@ def _algebra() -> Any:
     from gramian.kernels import algebra
 
     return algebra
-
-
-def _same_if_none(X: Array, Z: Array | None, offset: int | None) -> tuple[Array, int | None]:
-    return (X, 0) if Z is None else (Z, offset)
 
 
 def _equal(a: Any, b: Any) -> bool:

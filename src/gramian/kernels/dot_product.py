@@ -26,6 +26,8 @@ class Linear(Kernel):
     array([[11.]])
     """
 
+    linear_variance = 1.0
+
     def __init__(self) -> None:
         pass
 
@@ -37,10 +39,6 @@ class Linear(Kernel):
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         return np.empty(0)
-
-    @property
-    def linear_variance(self) -> float:
-        return 1.0
 
 
 class Polynomial(Kernel):

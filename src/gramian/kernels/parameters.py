@@ -88,6 +88,13 @@ def check_size(kernel: Any, value: float, X: Array) -> None:
         )
 
 
+def clones_with_theta(parts: list[Any], theta: Any) -> list[Any]:
+    """Copies of the parts of something, with its log-parameters, which are those of its parts one after the other."""
+    sizes = [part.theta.size for part in parts]
+    pieces = np.split(checked_theta(theta, sum(sizes)), np.cumsum(sizes)[:-1])
+    return [part.clone_with_theta(piece) for part, piece in zip(parts, pieces, strict=True)]
+
+
 def checked_theta(theta: Any, size: int) -> np.ndarray:
     theta = np.asarray(theta, dtype=float)
     if theta.shape != (size,):

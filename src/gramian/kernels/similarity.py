@@ -1,8 +1,8 @@
-"""Similarities that are no kernels: symmetric matrices with negative eigenvalues, made usable.
+"""What to do with similarities whose matrix is not positive semidefinite: it has negative eigenvalues.
 
-A similarity score (of sequences, of graphs) need not be positive semi-definite. Two remedies:
+Scores of how similar two sequences or two graphs are need not be kernels. There are two remedies:
 
-- `clip` takes the nearest positive semi-definite matrix, ``S₊ = Σ max(σ, 0) v vᵀ``, for a precomputed kernel;
+- `clip` takes the nearest positive semidefinite matrix, ``S₊ = Σ max(σ, 0) v vᵀ``, for a precomputed kernel;
 - `as_features` describes each object by its similarities to all objects, for any kernel of features.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["as_features", "clip"]
 
 
 def clip(S: Any, new: Any = None) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-    """Return the nearest positive semi-definite matrix, in the Frobenius norm.
+    """Return the nearest positive semidefinite matrix, in the Frobenius norm.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class _Level(Kernel):
         return self
 
     def diag(self, X: Array) -> Array:
-        return _filled(X, (X.shape[0],), self._level)
+        return filled(X, (X.shape[0],), self._level)
 
     def scales_itself(self) -> bool:
         return self.theta.size > 0
@@ -56,7 +56,7 @@ class Constant(_Level):
         self._validate()
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        return _filled(X, (X.shape[0], Z.shape[0]), self.value)
+        return filled(X, (X.shape[0], Z.shape[0]), self.value)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         return np.full(len(self._free()), self.value * float_sum(G))
@@ -84,6 +84,7 @@ class White(_Level):
     """
 
     _parameters = ("noise",)
+    is_diagonal = True
 
     def __init__(self, noise: float = 1.0, noise_bounds: Any = DEFAULT_BOUNDS):
         self.noise = noise
@@ -93,19 +94,18 @@ class White(_Level):
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         shape = (X.shape[0], Z.shape[0])
         return (
-            _filled(X, shape, 0.0) if offset is None else float(self.noise) * _eye(X, shape, offset)
+            filled(X, shape, 0.0) if offset is None else float(self.noise) * _eye(X, shape, offset)
         )
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         trace = 0.0 if offset is None else float_sum(G * _eye(X, G.shape, offset))
         return np.full(len(self._free()), self.noise * trace)
 
-    @property
-    def is_diagonal(self) -> bool:
-        return True
-
     def smooth_diag(self, X: Array) -> Array:
-        return _filled(X, (X.shape[0],), 0.0)
+        return filled(X, (X.shape[0],), 0.0)
+
+    def summands(self) -> list[tuple[float, Kernel]]:
+        return [(float(self.noise), White(1.0))]  # not rounded to the precision of X
 
 
 class Precomputed(Kernel):
@@ -119,6 +119,8 @@ class Precomputed(Kernel):
     array([[1., 0.],
            [0., 1.]])
     """
+
+    is_precomputed = True
 
     def __init__(self) -> None:
         pass
@@ -136,24 +138,21 @@ class Precomputed(Kernel):
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
         return np.empty(0)
 
-    @property
-    def is_precomputed(self) -> bool:
-        return True
 
-
-def _filled(X: Array, shape: tuple[int, ...], value: float) -> Array:
-    if not is_array_api_obj(X):  # sparse arrays and pairs
-        return np.full(shape, float(value), dtype=X.dtype)
-    xp = namespace(X)
-    return xp.full(shape, float(value), **_like(X))
+def filled(X: Array, shape: tuple[int, ...], value: float) -> Array:
+    """A new array of one value, of the library, device and dtype of X."""
+    xp, like = _like(X)
+    return xp.full(shape, float(value), **like)
 
 
 def _eye(X: Array, shape: tuple[int, ...], offset: int) -> Array:
-    xp = namespace(X)
-    return xp.eye(shape[0], shape[1], k=offset, **_like(X))
+    xp, like = _like(X)
+    return xp.eye(shape[0], shape[1], k=offset, **like)
 
 
-def _like(X: Array) -> dict[str, Any]:
-    return (
-        {"dtype": X.dtype} if hasattr(X, "toarray") else {"dtype": X.dtype, "device": device_of(X)}
-    )
+def _like(X: Array) -> tuple[Any, dict[str, Any]]:
+    """The array library for X, and what makes its new arrays like X; NumPy for sparse arrays and pairs."""
+    dtype = X.dtype
+    if not is_array_api_obj(X):
+        return np, {"dtype": dtype}
+    return namespace(X), {"dtype": dtype, "device": device_of(X)}

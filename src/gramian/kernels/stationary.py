@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import Array, as_vector, asarray_like, device_of, float_sum, namespace
+from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
 from gramian.kernels.parameters import DEFAULT_BOUNDS, data_scale, largest_number
+from gramian.kernels.simple import filled
 
 
 class _Stationary(Kernel):
@@ -68,24 +69,20 @@ class _Stationary(Kernel):
             )
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
-        self._check_features(X)
-        return self.radial(self._distances(*scaled(X, Z, self._number("length_scale"))))
+        return self.radial(self._compared(X, Z)[2])
 
-    def _distances(self, Xs: Array, Zs: Array) -> Array:
-        """Squared distances of scaled examples."""
-        return squared_distances(Xs, Zs, rooted=self._rooted)
+    def _compared(self, X: Array, Z: Array) -> tuple[Array, Array, Array]:
+        """Scaled examples and their squared distances."""
+        self._check_features(X)
+        Xs, Zs = scaled(X, Z, self._number("length_scale"))
+        return Xs, Zs, squared_distances(Xs, Zs, rooted=self._rooted)
 
     def diag(self, X: Array) -> Array:
-        if sp.issparse(X):
-            return np.ones(X.shape[0], dtype=X.dtype)
-        return namespace(X).ones(X.shape[0], dtype=X.dtype, device=device_of(X))
+        return filled(X, (X.shape[0],), 1.0)
 
     def _vjp(self, X: Array, Z: Array, G: Array, offset: int | None) -> np.ndarray:
-        scale = self._number("length_scale")
-        self._check_features(X)
-        Xs, Zs = scaled(X, Z, scale)
-        D = self._distances(Xs, Zs)
-        if np.ndim(scale) == 0:
+        Xs, Zs, D = self._compared(X, Z)
+        if self.is_isotropic:
             return self.radial_vjp(D, G)
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():
@@ -126,14 +123,12 @@ class RBF(_Stationary):
     array([0.6931])
     """
 
+    profile = "rbf"
+
     def __init__(self, length_scale: Any = 1.0, length_scale_bounds: Any = DEFAULT_BOUNDS):
         self.length_scale = length_scale
         self.length_scale_bounds = length_scale_bounds
         self._validate()
-
-    @property
-    def profile(self) -> str:
-        return "rbf"
 
     def radial(self, D: Array) -> Array:
         return namespace(D).exp(-0.5 * D)

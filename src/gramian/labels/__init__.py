@@ -1,13 +1,11 @@
 """What is known about the outputs before any data: label Gram matrices."""
 
+from gramian.labels.correlation.checks import check_correlation, nearest_correlation, shrunk
 from gramian.labels.correlation.sources import (
-    check_correlation,
     class_correlation,
     empirical_correlation,
     feature_correlation,
     laplacian_correlation,
-    nearest_correlation,
-    shrunk,
     taxonomy_correlation,
 )
 from gramian.labels.margins.contrasts import (

@@ -1,7 +1,7 @@
 """Label Gram matrices S: what is known beforehand about how the C outputs are related.
 
 A structure multiplies from the right, ``B S`` along axis 1 of ``(n, C)`` and ``(n, C, q)`` arrays,
-and never has to exist as a matrix. S is symmetric and positive semi-definite.
+and never has to exist as a matrix. S is symmetric and positive semidefinite.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
+from gramian._core.validation import check_number
+from gramian.labels.correlation.inputs import symmetric_array
 
 
 class LabelStructure(ABC):
@@ -57,7 +59,21 @@ class Identity(LabelStructure):
         return np.ones(n_outputs)
 
 
-class Scalar(LabelStructure):
+class Variances(LabelStructure):
+    """Structures that differ in some variances only, whose logarithms are ``theta``."""
+
+    variances: np.ndarray
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.log(self.variances)
+
+    def _group_sums(self, groups: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
+        """Return the gradient in the logarithms from the derivatives in the variance of each output."""
+        return self.variances * np.bincount(groups, derivatives, self.variances.size)
+
+
+class Scalar(Variances):
     """One variance for all outputs: S = v I.
 
     Parameters
@@ -73,17 +89,15 @@ class Scalar(LabelStructure):
     """
 
     def __init__(self, variance: float):
-        self.variance = float(_checked_variances("variance", variance, ndim=0))
+        check_number("variance", variance, strict=True)
+        self.variance = float(variance)
+        self.variances = np.array([self.variance])
 
     def mix(self, B: Array) -> Array:
         return B * self.variance
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return np.full(n_outputs, self.variance)
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.log([self.variance])
 
     def clone_with_theta(self, theta: np.ndarray) -> Scalar:
         return Scalar(float(np.exp(theta[0])))
@@ -92,7 +106,7 @@ class Scalar(LabelStructure):
         return np.array([self.variance * float_sum(E * G)])
 
 
-class Diagonal(LabelStructure):
+class Diagonal(Variances):
     """One variance for each output, or for each group of outputs: S = diag(v).
 
     Parameters
@@ -110,7 +124,7 @@ class Diagonal(LabelStructure):
     """
 
     def __init__(self, variances: Any, groups: Any = None):
-        self.variances = _checked_variances("variances", variances, ndim=1)
+        self.variances = checked_variances("variances", variances)
         size = self.variances.size
         self.groups = np.arange(size) if groups is None else np.asarray(groups, dtype=np.int64)
         if self.groups.ndim != 1 or np.any((self.groups < 0) | (self.groups >= size)):
@@ -120,27 +134,21 @@ class Diagonal(LabelStructure):
 
     def mix(self, B: Array) -> Array:
         _check_outputs(B, self.groups.size)
-        return B * _across(asarray_like(self.variances[self.groups], B), B)
+        variances = self.variances[self.groups].reshape(-1, *[1] * (B.ndim - 2))
+        return B * asarray_like(variances, B)
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return self.variances[self.groups]
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.log(self.variances)
 
     def clone_with_theta(self, theta: np.ndarray) -> Diagonal:
         return Diagonal(np.exp(theta), self.groups)
 
     def vjp(self, E: Array, G: Array) -> np.ndarray:
-        xp = namespace(E, G)
-        axes = (0, *range(2, E.ndim))
-        each = as_vector(xp.sum(E * G, axis=axes, dtype=xp.float64))
-        return self.variances * np.bincount(self.groups, each, self.variances.size)
+        return self._group_sums(self.groups, column_sums(E * G))
 
 
 class DenseStructure(LabelStructure):
-    """Any symmetric positive semi-definite S, stored.
+    """Any symmetric positive semidefinite S, stored.
 
     Parameters
     ----------
@@ -155,51 +163,37 @@ class DenseStructure(LabelStructure):
     """
 
     def __init__(self, matrix: Any):
-        matrix = np.asarray(matrix, dtype=float)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"matrix must be square, got shape {matrix.shape}.")
-        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10 * np.abs(matrix).max(initial=0)):
+        self.matrix = symmetric_array("matrix", matrix)
+        smallest = np.linalg.eigvalsh(self.matrix)[0]
+        if smallest < -1e-8 * np.abs(self.matrix).max(initial=1e-300):
             raise ValueError(
-                "matrix must be symmetric; pass (S + S.T) / 2 if it is so up to rounding."
-            )
-        smallest = np.linalg.eigvalsh(matrix)[0]
-        if smallest < -1e-8 * np.abs(matrix).max(initial=1e-300):
-            raise ValueError(
-                f"matrix must be positive semi-definite; its smallest eigenvalue is {smallest:.3g}. "
+                f"matrix must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}. "
                 "Clip the negative eigenvalues or add a multiple of the identity."
             )
-        self.matrix = matrix
 
     def mix(self, B: Array) -> Array:
         _check_outputs(B, self.matrix.shape[0])
-        xp = namespace(B)
         S = asarray_like(self.matrix, B)
-        return B @ S if B.ndim == 2 else xp.matmul(S, B)  # S is symmetric
+        return B @ S if B.ndim == 2 else namespace(B).matmul(S, B)  # S is symmetric
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return np.diagonal(self.matrix)
 
 
-def _across(values: Array, like: Array) -> Array:
-    """Shape (C,) values so that they broadcast along axis 1."""
-    return namespace(values).reshape(values, (1, -1) + (1,) * (like.ndim - 2))
+def column_sums(values: Array) -> np.ndarray:
+    """Sum over all axes but the second, in float64, as a NumPy vector."""
+    xp = namespace(values)
+    return as_vector(xp.sum(values, axis=(0, *range(2, values.ndim)), dtype=xp.float64))
 
 
 def _check_outputs(B: Array, n_outputs: int) -> None:
     if B.shape[1] != n_outputs:
-        raise ValueError(
-            f"The label structure has {n_outputs} outputs, but the array has {B.shape[1]}."
-        )
+        raise ValueError(f"There must be {n_outputs} outputs, but the array has {B.shape[1]}.")
 
 
-def _checked_variances(name: str, values: Any, ndim: int) -> np.ndarray:
+def checked_variances(name: str, values: Any) -> np.ndarray:
+    """Return variances as a vector, or say what is wrong with them."""
     array = np.asarray(values, dtype=float)
-    if (
-        array.ndim != ndim
-        or array.size == 0
-        or not np.all(np.isfinite(array))
-        or np.any(array <= 0)
-    ):
-        kind = "a positive number" if ndim == 0 else "a vector of positive numbers"
-        raise ValueError(f"{name} must be {kind}, got {values!r}.")
+    if array.ndim != 1 or array.size == 0 or not np.all((array > 0) & (array < np.inf)):
+        raise ValueError(f"{name} must be a vector of positive numbers, got {values!r}.")
     return array

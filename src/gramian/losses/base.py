@@ -4,7 +4,7 @@ Arrays are ``(n, C)`` or ``(n, C, q)``; weights are ``(n,)`` or ``(n, q)`` and m
 an example. Values are summed over examples and outputs, one for each trailing column, in float64.
 
 The curvature of a loss that is a sum over examples is ``W = D − D 1 w⁻¹ 1ᵀ D`` within an example (w its
-weight), or just D when outputs are not coupled. W is positive semi-definite.
+weight), or just D when outputs are not coupled. W is positive semidefinite.
 """
 
 from __future__ import annotations
@@ -97,11 +97,15 @@ class Loss(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
+    def _identity(self) -> tuple:
+        """What makes two losses equal."""
+        return (type(self),)
+
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
+        return isinstance(other, Loss) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(type(self).__name__)
+        return hash(self._identity())
 
 
 def weighted(values: Array, weights: Array | None) -> Array:

@@ -22,15 +22,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import (
-    Array,
-    asarray_like,
-    column,
-    device_of,
-    in_float64,
-    namespace,
-    to_numpy,
-)
+from gramian._core.arrays import Array, asarray_like, column, in_float64, namespace, to_numpy, total
+from gramian._core.validation import check_shape
 from gramian.losses.base import Curvature, Loss
 
 
@@ -94,8 +87,7 @@ class SquaredRanking(Loss):
         if groups is None:
             return
         codes = np.asarray(to_numpy(groups))
-        if codes.ndim != 1:
-            raise ValueError(f"groups must have shape (n,), got {codes.shape}.")
+        check_shape("groups", codes, ("n",), "one for each example")
         if codes.dtype.kind not in "iu":
             raise TypeError(
                 f"groups must be integers, got {codes.dtype}; "
@@ -110,9 +102,7 @@ class SquaredRanking(Loss):
     def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
         e = in_float64(U, U) - in_float64(Y, U)
         w = _columns(weights, e)
-        return 0.5 * namespace(e).sum(
-            w * self._spread_sums(w) * self._centred(e, w) ** 2, axis=(0, 1)
-        )
+        return 0.5 * total(w * self._spread_sums(w) * self._centred(e, w) ** 2, None)
 
     def gradient(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
         return self._pull(U - Y, weights)
@@ -141,8 +131,7 @@ class SquaredRanking(Loss):
         n = self._membership.shape[1]
         if values.shape[0] != n:
             raise ValueError(
-                f"groups has {n} entries and there are {values.shape[0]} examples; "
-                "give one group for each example."
+                f"groups has {n} entries; give one for each of {values.shape[0]} examples."
             )
         flat = to_numpy(values).reshape(n, -1)
         sums = self._membership.T @ (self._membership @ flat)
@@ -154,21 +143,11 @@ class SquaredRanking(Loss):
         count, n = self._membership.shape
         return f"SquaredRanking(groups=<{count} groups of {n} examples>)"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SquaredRanking):
-            return False
-        if self.groups is None or other.groups is None:
-            return self.groups is other.groups
-        return np.array_equal(self.groups, other.groups)
-
-    def __hash__(self) -> int:
-        return hash(("SquaredRanking", None if self.groups is None else self.groups.tobytes()))
+    def _identity(self) -> tuple:
+        return type(self), None if self.groups is None else self.groups.tobytes()
 
 
 def _columns(weights: Array | None, like: Array) -> Array:
     """Weights in float64, (n, 1) or (n, 1, 1) or (n, 1, q), ones by default."""
-    xp = namespace(like)
-    if weights is None:
-        shape = (like.shape[0],) + (1,) * (like.ndim - 1)
-        return xp.ones(shape, dtype=xp.float64, device=device_of(like))
-    return column(in_float64(weights, like), like)
+    ones = np.ones(like.shape[0])
+    return column(in_float64(ones if weights is None else weights, like), like)

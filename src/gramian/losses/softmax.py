@@ -22,9 +22,7 @@ class Softmax(Loss):
     """
 
     def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
-        xp = namespace(U)
-        rows = log_sum_exp(U) - xp.sum(Y * U, axis=1, keepdims=True)
-        return total(rows, weights)
+        return total(log_sum_exp(U) - namespace(U).sum(Y * U, axis=1, keepdims=True), weights)
 
     def gradient(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
         return weighted(softmax(U) - Y, weights)

@@ -7,24 +7,23 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import to_numpy
-from gramian._core.validation import check_sample_weight
-from gramian.labels import Taxonomy
-
-
-def as_numpy(values: Any) -> np.ndarray:
-    """Return the values as a NumPy array, from any array library or from lists."""
-    return to_numpy(values) if hasattr(values, "__array_namespace__") else np.asarray(values)
+from gramian._core.validation import check_sample_weight, check_shape
+from gramian.labels import Taxonomy, as_taxonomy
 
 
 def check_labels(name: str, values: Any, n_samples: int | None = None) -> np.ndarray:
     """Return labels of shape (n_samples,), at least one."""
-    y = as_numpy(values)
-    if y.ndim != 1 or len(y) == 0:
-        raise ValueError(f"{name} must have shape (n_samples,) with n_samples >= 1, got {y.shape}.")
-    if n_samples is not None and len(y) != n_samples:
-        raise ValueError(
-            f"{name} must have shape ({n_samples},), one for each label in y_true; got {y.shape}."
-        )
+    y = to_numpy(values)
+    check_shape(name, y, (n_samples or "n_samples",), "one for each example, at least one")
+    return y
+
+
+def check_values(name: str, values: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return finite numbers of shape (n_samples,) in float64."""
+    y = check_numbers(name, check_labels(name, values, n_samples))
+    bad = np.flatnonzero(~np.isfinite(y))
+    if len(bad):
+        raise ValueError(f"{name} must be finite, got {y[bad[0]]} at position {bad[0]}.")
     return y
 
 
@@ -39,17 +38,35 @@ def check_nodes(
         raise ValueError(f"{name} must hold names of nodes of the taxonomy. {error}") from None
 
 
-def check_probabilities(name: str, values: Any, n_samples: int) -> np.ndarray:
-    """Return probabilities of shape (n_samples, n_classes), float64."""
-    P = as_numpy(values)
-    if P.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be numbers, got dtype {P.dtype}.")
-    P = P.astype(np.float64)
-    if P.ndim not in (1, 2) or len(P) != n_samples:
-        raise ValueError(
-            f"{name} must have shape ({n_samples}, n_classes) or ({n_samples},), "
-            f"one row for each label in y_true; got {P.shape}."
-        )
+def check_tree_labels(
+    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
+) -> tuple[Taxonomy, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the taxonomy, the numbers of the true and predicted nodes, and the weights."""
+    tree = as_taxonomy(taxonomy)
+    true = check_nodes("y_true", y_true, tree)
+    pred = check_nodes("y_pred", y_pred, tree, len(true))
+    return tree, true, pred, check_weights(sample_weight, len(true))
+
+
+def check_numbers(name: str, values: Any) -> np.ndarray:
+    """Return real numbers in float64."""
+    array = to_numpy(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got dtype {array.dtype}.")
+    return array.astype(np.float64)
+
+
+def check_probabilities(
+    y: np.ndarray, proba: Any, labels: Any, names: tuple[str, str] = ("proba", "labels")
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities of shape (n_samples, n_classes) and the class of each column.
+
+    By default the classes are those in ``y``, sorted. ``names`` are those of the two arguments in errors.
+    """
+    name, n = names[0], len(y)
+    P = check_numbers(name, proba)
+    shape = (n, "n_classes") if P.ndim == 2 else (n,)
+    check_shape(name, P, shape, f"or ({n}, n_classes), one row for each label in y_true")
     if not np.all(np.isfinite(P)) or P.min(initial=0.0) < 0 or P.max(initial=1.0) > 1 + 1e-6:
         raise ValueError(f"{name} must lie between 0 and 1.")
     if P.ndim == 1 or P.shape[1] == 1:
@@ -58,27 +75,20 @@ def check_probabilities(name: str, values: Any, n_samples: int) -> np.ndarray:
     if np.max(np.abs(sums - 1)) > 1e-3:
         worst = sums[np.argmax(np.abs(sums - 1))]
         raise ValueError(f"Each row of {name} must add up to 1; one adds up to {worst:.4g}.")
-    return P
+    return P, _columns(y, labels, P.shape[1], names)
 
 
-def check_columns(
-    name: str, values: Any, y: np.ndarray, n_classes: int, *, proba: str
-) -> np.ndarray:
+def _columns(y: np.ndarray, labels: Any, n_classes: int, names: tuple[str, str]) -> np.ndarray:
     """Return the class of each column of the probabilities; by default those in ``y``, sorted."""
+    proba, name = names
     present = np.unique(y)
-    if values is None:
-        if len(present) != n_classes:
-            raise ValueError(
-                f"y_true holds {len(present)} classes and {proba} has {n_classes} columns: "
-                f"say with {name} which class each column is for."
-            )
-        return present
-    columns = as_numpy(values)
-    if columns.shape != (n_classes,):
+    columns = present if labels is None else to_numpy(labels)
+    if labels is None and len(present) != n_classes:
         raise ValueError(
-            f"{name} must have shape ({n_classes},), one for each column of {proba}; "
-            f"got {columns.shape}."
+            f"y_true holds {len(present)} classes and {proba} has {n_classes} columns: "
+            f"say with {name} which class each column is for."
         )
+    check_shape(name, columns, (n_classes,), f"one for each column of {proba}")
     if len(np.unique(columns)) != n_classes:
         raise ValueError(f"{name} must not hold the same class twice.")
     strange = present[~np.isin(present, columns)]

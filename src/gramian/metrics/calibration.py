@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gramian._core.docstrings import described
 from gramian._core.validation import check_number
-from gramian.metrics._checks import (
-    check_columns,
-    check_labels,
-    check_probabilities,
-    check_weights,
-)
+from gramian.metrics._checks import check_labels, check_probabilities, check_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,25 +81,22 @@ def reliability_curve(
     """
     check_number("n_bins", n_bins, low=1, whole=True)
     y = check_labels("y_true", y_true)
-    P = check_probabilities("y_proba", y_proba, len(y))
-    columns = check_columns("classes", classes, y, P.shape[1], proba="y_proba")
+    P, columns = check_probabilities(y, y_proba, classes, names=("y_proba", "classes"))
     weights = check_weights(sample_weight, len(y))
     top = np.argmax(P, axis=1)
     confidence = P[np.arange(len(y)), top]
     right = columns[top] == y
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     bins = np.searchsorted(edges[1:-1], confidence, side="right")
-    total = np.bincount(bins, weights=weights, minlength=n_bins)
-    with np.errstate(invalid="ignore"):
-        return ReliabilityCurve(
-            edges=edges,
-            confidence=np.bincount(bins, weights=weights * confidence, minlength=n_bins) / total,
-            accuracy=np.bincount(bins, weights=weights * right, minlength=n_bins) / total,
-            weight=total / total.sum(),
-            count=np.bincount(bins, minlength=n_bins),
-        )
+    total, sure, correct = (
+        np.bincount(bins, weights * values, n_bins) for values in (1.0, confidence, right)
+    )
+    count = np.bincount(bins, minlength=n_bins)
+    with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
+        return ReliabilityCurve(edges, sure / total, correct / total, total / total.sum(), count)
 
 
+@described(reliability_curve)
 def expected_calibration_error(
     y_true: Any, y_proba: Any, *, classes: Any = None, n_bins: int = 15, sample_weight: Any = None
 ) -> float:
@@ -111,16 +104,11 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Class labels.
-    y_proba : array of shape (n_samples, n_classes) or (n_samples,)
-        Class probabilities; if one-dimensional, those of the second of two classes.
-    classes : array of shape (n_classes,), default=None
-        The class of each column of `y_proba`, in a classifier its ``classes_``. By default the
-        sorted labels in `y_true`, which must then be as many as there are columns.
-    n_bins : int, default=15
-        Bins of equal width between 0 and 1.
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_proba|
+    |classes|
+    |n_bins|
+    |sample_weight|
 
     Returns
     -------

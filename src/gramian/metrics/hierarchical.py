@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian.labels import Taxonomy, as_taxonomy
-from gramian.metrics._checks import check_nodes, check_weights
+from gramian._core.docstrings import described
+from gramian.metrics._checks import check_tree_labels
 
 
 def taxo_loss(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
@@ -63,10 +63,11 @@ def taxo_loss(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = N
     >>> taxo_loss(["cat", "cat", "cat", "cat"], ["cat", "dog", "owl", "mammal"], animals)
     0.875
     """
-    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
     return float(np.average(tree.distance(true, pred) / 2, weights=weights))
 
 
+@described(taxo_loss)
 def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
     """Fraction of the predictions whose parent is the parent of the truth; 1 is best.
 
@@ -75,12 +76,10 @@ def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: A
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_pred|
+    |taxonomy|
+    |sample_weight|
 
     Returns
     -------
@@ -98,11 +97,12 @@ def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: A
     >>> parent_accuracy(["cat", "cat", "cat", "cat"], ["cat", "dog", "owl", "mammal"], animals)
     0.75
     """
-    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
     parent = np.where(tree.is_leaf, tree.parent, np.arange(tree.n_nodes))
     return float(np.average(parent[true] == parent[pred], weights=weights))
 
 
+@described(taxo_loss)
 def hierarchical_precision(
     y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
 ) -> float:
@@ -113,12 +113,10 @@ def hierarchical_precision(
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_pred|
+    |taxonomy|
+    |sample_weight|
 
     Returns
     -------
@@ -140,6 +138,7 @@ def hierarchical_precision(
     return shared / predicted if predicted > 0 else 0.0
 
 
+@described(taxo_loss)
 def hierarchical_recall(
     y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
 ) -> float:
@@ -150,12 +149,10 @@ def hierarchical_recall(
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_pred|
+    |taxonomy|
+    |sample_weight|
 
     Returns
     -------
@@ -177,17 +174,16 @@ def hierarchical_recall(
     return shared / true if true > 0 else 0.0
 
 
+@described(taxo_loss)
 def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None) -> float:
     """Harmonic mean of hierarchical precision and recall; 1 is best.
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_pred|
+    |taxonomy|
+    |sample_weight|
 
     Returns
     -------
@@ -209,6 +205,7 @@ def hierarchical_f1(y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: A
     return 2 * shared / (true + predicted) if true + predicted > 0 else 0.0
 
 
+@described(taxo_loss)
 def tree_zero_one_loss(
     y_true: Any, y_pred: Any, taxonomy: Any, *, sample_weight: Any = None
 ) -> float:
@@ -216,12 +213,10 @@ def tree_zero_one_loss(
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
-    sample_weight : array of shape (n_samples,), default=None
+    |y_true|
+    |y_pred|
+    |taxonomy|
+    |sample_weight|
 
     Returns
     -------
@@ -241,10 +236,11 @@ def tree_zero_one_loss(
     ... )
     0.5
     """
-    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
     return float(np.average(tree.lowest_common_ancestor(true, pred) != true, weights=weights))
 
 
+@described(taxo_loss)
 def credited(y_true: Any, y_pred: Any, taxonomy: Any) -> np.ndarray:
     """Return the predictions, with the truth in place of those below it.
 
@@ -253,11 +249,9 @@ def credited(y_true: Any, y_pred: Any, taxonomy: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y_true : array of shape (n_samples,)
-        Names of nodes of the taxonomy, leaves or inner ones.
-    y_pred : array of shape (n_samples,)
-        Names of nodes.
-    taxonomy : Taxonomy, or what `gramian.labels.as_taxonomy` takes
+    |y_true|
+    |y_pred|
+    |taxonomy|
 
     Returns
     -------
@@ -278,28 +272,14 @@ def credited(y_true: Any, y_pred: Any, taxonomy: Any) -> np.ndarray:
     >>> taxo_loss(y_true, credited(y_true, y_pred, animals), animals)
     0.666...
     """
-    tree, true, pred, _ = _nodes(y_true, y_pred, taxonomy, None)
+    tree, true, pred, _ = check_tree_labels(y_true, y_pred, taxonomy, None)
     return tree.names[np.where(tree.lowest_common_ancestor(true, pred) == true, true, pred)]
 
 
 def _shared_ancestors(
     y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-) -> tuple[float, float, float]:
+) -> tuple[float, ...]:
     """Sums of |anc(t) ∩ anc(p)|, |anc(t)| and |anc(p)| over the examples."""
-    tree, true, pred, weights = _nodes(y_true, y_pred, taxonomy, sample_weight)
+    tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
     shared = tree.depth[tree.lowest_common_ancestor(true, pred)]
-    return (
-        float(weights @ shared),
-        float(weights @ tree.depth[true]),
-        float(weights @ tree.depth[pred]),
-    )
-
-
-def _nodes(
-    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-) -> tuple[Taxonomy, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the taxonomy, the numbers of the true and predicted nodes, and the weights."""
-    tree = as_taxonomy(taxonomy)
-    true = check_nodes("y_true", y_true, tree)
-    pred = check_nodes("y_pred", y_pred, tree, len(true))
-    return tree, true, pred, check_weights(sample_weight, len(true))
+    return tuple(float(weights @ depth) for depth in (shared, tree.depth[true], tree.depth[pred]))

@@ -34,8 +34,9 @@ import numpy as np
 from numba import njit, prange
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from gramian._core.arrays import to_numpy
 from gramian._core.threads import exclusive
-from gramian.metrics._checks import as_numpy, check_labels, check_weights
+from gramian.metrics._checks import check_labels, check_values, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting
 
@@ -69,8 +70,8 @@ def concordance_index(y_true: Any, y_score: Any, sample_weight: Any = None) -> f
     >>> concordance_index([1.0, 2.0, 3.0, 3.0], [0.1, 0.4, 0.3, 0.4])
     0.7
     """
-    y = _checked_numbers("y_true", y_true)
-    scores = _checked_numbers("y_score", y_score, len(y))
+    y = check_values("y_true", y_true)
+    scores = check_values("y_score", y_score, len(y))
     weights = check_weights(sample_weight, len(y))
     order = np.argsort(y, kind="stable")
     distinct, rank = np.unique(scores[order], return_inverse=True)
@@ -117,8 +118,8 @@ def interaction_concordance_index(
     >>> interaction_concordance_index(left, right, y, [5.0, 3.0, 2.0, 0.0])  # f(left) + g(right)
     0.5
     """
-    y = _checked_numbers("y_true", y_true)
-    scores = _checked_numbers("y_score", y_score, len(y))
+    y = check_values("y_true", y_true)
+    scores = check_values("y_score", y_score, len(y))
     left = _checked_objects("left_index", left_index, len(y))
     right = _checked_objects("right_index", right_index, len(y))
     tolerances = [
@@ -187,10 +188,10 @@ def scores_by_setting(
     """
     settings = pair_setting(train, new)
     y = check_labels("y_true", y_true, len(new))
-    scores = _checked_numbers("y_score", y_score, len(new))
+    scores = check_values("y_score", y_score, len(new))
     values, classes = np.unique(y, return_inverse=True)
     two = len(values) == 2
-    y = classes.astype(np.float64) if two else _checked_numbers("y_true", y)
+    y = classes.astype(np.float64) if two else check_values("y_true", y)
     results: dict[str, dict[str, float]] = {}
     for setting in np.unique(settings).tolist():
         chosen = settings == setting
@@ -202,12 +203,11 @@ def scores_by_setting(
             _warn(
                 f"All {result['pairs']} pairs of setting {setting} have the same y_true: {what} NaN there."
             )
+        measures: dict[str, Any] = {"concordance": concordance_index}
         if two:
-            result["auc"] = float(roc_auc_score(truth, score)) if comparable else float("nan")
-            result["aupr"] = (
-                float(average_precision_score(truth, score)) if comparable else float("nan")
-            )
-        result["concordance"] = concordance_index(truth, score) if comparable else float("nan")
+            measures = {"auc": roc_auc_score, "aupr": average_precision_score} | measures
+        for name, measure in measures.items():
+            result[name] = float(measure(truth, score)) if comparable else float("nan")
         results[setting] = result
     return results
 
@@ -289,18 +289,6 @@ def _row_with_later_rows(row, starts, columns, y, scores, y_tolerance, score_tol
     return counts
 
 
-def _checked_numbers(name: str, values: Any, n: int | None = None) -> np.ndarray:
-    """Return finite numbers of shape (n,) in float64."""
-    array = check_labels(name, values, n)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be numbers, got dtype {array.dtype}.")
-    array = array.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(array))
-    if len(bad):
-        raise ValueError(f"{name} must be finite, got {array[bad[0]]} at position {bad[0]}.")
-    return array
-
-
 def _checked_objects(name: str, values: Any, n: int) -> np.ndarray:
     """Return the objects numbered from 0 without gaps."""
     array = check_labels(name, values, n)
@@ -311,7 +299,7 @@ def _checked_objects(name: str, values: Any, n: int) -> np.ndarray:
 
 def _precision(values: Any) -> Any:
     """The floating-point type in which the values were rounded."""
-    dtype = as_numpy(values).dtype
+    dtype = to_numpy(values).dtype
     return dtype if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 

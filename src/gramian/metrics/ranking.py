@@ -16,12 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.metrics._checks import (
-    check_columns,
-    check_labels,
-    check_probabilities,
-    check_weights,
-)
+from gramian.metrics._checks import check_labels, check_probabilities, check_weights
 
 
 def reciprocal_rank(
@@ -54,8 +49,7 @@ def reciprocal_rank(
     0.6111...
     """
     y = check_labels("y_true", y_true)
-    P = check_probabilities("proba", proba, len(y))
-    columns = check_columns("labels", labels, y, P.shape[1], proba="proba")
+    P, columns = check_probabilities(y, proba, labels)
     weights = check_weights(sample_weight, len(y))
     order = np.argsort(columns)
     true = order[np.searchsorted(columns, y, sorter=order)]

@@ -22,13 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramian.metrics._checks import (
-    as_numpy,
-    check_columns,
-    check_labels,
-    check_probabilities,
-    check_weights,
-)
+from gramian.metrics._checks import check_labels, check_numbers, check_probabilities, check_weights
 
 
 class RejectCurve(NamedTuple):
@@ -112,45 +106,23 @@ def reject_curve(
     """
     y = check_labels("y_true", y_true)
     if (proba is None) == (y_pred is None) or (y_pred is None) != (confidence is None):
-        given = [
-            name
-            for name, value in (("proba", proba), ("y_pred", y_pred), ("confidence", confidence))
-            if value is not None
-        ]
-        raise TypeError(
-            "Give either proba, or y_pred and confidence; "
-            f"got {' and '.join(given) if given else 'none of them'}."
-        )
+        arguments = {"proba": proba, "y_pred": y_pred, "confidence": confidence}
+        given = " and ".join(name for name, value in arguments.items() if value is not None)
+        raise TypeError(f"Give proba, or y_pred and confidence; got {given or 'none of them'}.")
     if proba is not None:
-        P = check_probabilities("proba", proba, len(y))
-        columns = check_columns("labels", labels, y, P.shape[1], proba="proba")
+        P, columns = check_probabilities(y, proba, labels)
         predicted, sure = columns[np.argmax(P, axis=1)], np.max(P, axis=1)
     else:
         if labels is not None:
             raise TypeError("labels names the columns of proba; leave it out with y_pred.")
         predicted = check_labels("y_pred", y_pred, len(y))
-        sure = _check_confidence(confidence, len(y))
+        sure = check_numbers("confidence", check_labels("confidence", confidence, len(y)))
+        if np.any(np.isnan(sure)):
+            raise ValueError("confidence must not be NaN.")
     weights = check_weights(sample_weight, len(y))
-    counts = weights > 0  # weight zero is the example not at all
-    sure, weights, wrong = sure[counts], weights[counts], (predicted != y)[counts]
-    order = np.argsort(-sure, kind="stable")
-    sure, weights, wrong = sure[order], weights[order], wrong[order]
+    counted = np.flatnonzero(weights)  # weight zero is the example not at all
+    order = counted[np.argsort(-sure[counted], kind="stable")]
+    sure, weights, wrong = sure[order], weights[order], (predicted != y)[order]
     last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
     asked, errors = np.cumsum(weights)[last], np.cumsum(weights * wrong)[last]
-    return RejectCurve(
-        fraction=np.append(0.0, asked / asked[-1]), error=np.append(0.0, errors / asked[-1])
-    )
-
-
-def _check_confidence(confidence: Any, n_samples: int) -> np.ndarray:
-    sure = as_numpy(confidence)
-    if sure.dtype.kind not in "fiub":
-        raise TypeError(f"confidence must be numbers, got dtype {sure.dtype}.")
-    if sure.shape != (n_samples,):
-        raise ValueError(
-            f"confidence must have shape ({n_samples},), one for each label in y_true; "
-            f"got {sure.shape}."
-        )
-    if np.any(np.isnan(sure)):
-        raise ValueError("confidence must not be NaN.")
-    return sure.astype(np.float64)
+    return RejectCurve(*(np.append(0.0, sums / asked[-1]) for sums in (asked, errors)))

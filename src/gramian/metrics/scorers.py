@@ -54,13 +54,11 @@ def taxonomy_scorers(taxonomy: Any) -> dict[str, Callable[..., float]]:
     {'C': 1.0}
     """
     tree = as_taxonomy(taxonomy)
-    scorers = {
+    return {
         "taxo_loss": make_scorer(taxo_loss, greater_is_better=False, taxonomy=tree),
         "tree_accuracy": make_scorer(_tree_accuracy, taxonomy=tree),
+        **{score.__name__: make_scorer(score, taxonomy=tree) for score in _ACCURACIES},
     }
-    for accuracy in _ACCURACIES:
-        scorers[accuracy.__name__] = make_scorer(accuracy, taxonomy=tree)
-    return scorers
 
 
 def _tree_accuracy(y_true: Any, y_pred: Any, *, taxonomy: Any, sample_weight: Any = None) -> float:

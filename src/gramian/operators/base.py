@@ -18,7 +18,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, namespace
 from gramian.kernels import Kernel
-from gramian.kernels.parameters import checked_theta
+from gramian.kernels.parameters import clones_with_theta
 from gramian.operators import costs
 from gramian.operators.inputs.tiles import tiled_vjp, tiles
 
@@ -192,10 +192,7 @@ class CompositeOperator(Operator):
         return np.concatenate([part.theta for part in self._parts])
 
     def clone_with_theta(self, theta: np.ndarray) -> Operator:
-        sizes = [part.theta.size for part in self._parts]
-        pieces = np.split(checked_theta(theta, sum(sizes)), np.cumsum(sizes)[:-1])
-        parts = zip(self._parts, pieces, strict=True)
-        return self._with_parts([part.clone_with_theta(piece) for part, piece in parts])
+        return self._with_parts(clones_with_theta(self._parts, theta))
 
     @property
     def nbytes(self) -> int:

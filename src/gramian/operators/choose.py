@@ -207,13 +207,12 @@ class _Request:
 
 def _candidates(request: _Request) -> list[Candidate]:
     """All operators with what speaks against them; a precomputed kernel is a stored matrix."""
-    cost = costs.stored_product(request.n * request.n, request.n_columns)
-    objection = "" if request.fits or request.kernel.is_precomputed else request.size
-    dense = Candidate("dense", cost, request.matrix_bytes, objection)
+    stored = costs.stored_product(request.n * request.n, request.n_columns)
     if request.kernel.is_precomputed:
-        return [dense]
+        return [Candidate("dense", stored, request.matrix_bytes, "")]
+    dense = Candidate("dense", stored, request.matrix_bytes, "" if request.fits else request.size)
     streamed = _streamed(request)
-    tree_code = _tree_code(request, dense, streamed)
+    tree_code = _tree_code(request, stored, streamed.cost or 0.0)
     return [dense, _linear(request), streamed, tree_code, _low_rank(request)]
 
 
@@ -227,51 +226,53 @@ def _linear(request: _Request) -> Candidate:
 
 
 def _streamed(request: _Request) -> Candidate:
-    objection = "features multiply without kernel values" if request.is_linear else ""
-    objection = "the matrix itself fits" if request.fits else objection
+    objection = _first(
+        (request.fits, "the matrix itself fits"),
+        (request.is_linear, "features multiply without kernel values"),
+    )
     cost = Streamed(request.kernel, request.X).work(request.n_columns)
     return Candidate("streamed", cost, 0, objection)
 
 
-def _tree_code(request: _Request, dense: Candidate, streamed: Candidate) -> Candidate:
-    objection = _tree_objection(request)
+def _tree_code(request: _Request, stored: float, streamed: float) -> Candidate:
+    X, few, features = request.X, costs.MOST_EXAMPLES_WITHOUT_TREE, costs.MOST_TREE_FEATURES
+    no_profile = all(term.profile is None for _, term in request.kernel.summands())
+    fast_enough = f"a stored matrix of at most {few} examples is exact and fast enough"
+    objection = _first(
+        (not is_numpy(X), "needs a NumPy array"),
+        (no_profile, "needs an RBF or Matérn term"),
+        (X.shape[1] > features, f"more than {features} features: all cells are near"),
+        (request.fits and request.n <= few, fast_enough),
+        (request.fits and request.gradients, "a stored matrix gives gradients faster"),
+    )
     if objection:
         return Candidate("tree_code", None, 0, objection)
     cost = request.tree.work(request.n_columns)
-    if request.fits and costs.LEAST_TREE_GAIN * cost > (dense.cost or 0.0):
-        objection = "not much cheaper than a stored matrix, which is exact"
-    elif cost >= (streamed.cost or 0.0):
-        objection = "no pairs to leave out"
+    dear = request.fits and costs.LEAST_TREE_GAIN * cost > stored
+    objection = _first(
+        (dear, "not much cheaper than a stored matrix, which is exact"),
+        (cost >= streamed, "no pairs to leave out"),
+    )
     return Candidate("tree_code", cost, request.tree.nbytes, objection)
-
-
-def _tree_objection(request: _Request) -> str:
-    """What speaks against planning a tree code at all."""
-    few, features = costs.FEW_EXAMPLES, costs.MOST_TREE_FEATURES
-    if not is_numpy(request.X):
-        return "needs a NumPy array"
-    if all(term.profile is None for _, term in request.kernel.summands()):
-        return "needs an RBF or Matérn term"
-    if request.X.shape[1] > features:
-        return f"more than {features} features: all cells are near"
-    if request.fits and request.n <= few:
-        return f"a stored matrix of at most {few} examples is exact and fast enough"
-    return "a stored matrix gives gradients faster" if request.fits and request.gradients else ""
 
 
 def _low_rank(request: _Request) -> Candidate:
     if request.rank is None:
         return Candidate("low_rank", None, 0, "approximates: pass rank to allow it")
-    objection = ""
-    if request.fits:
-        objection = "the matrix itself fits"
-    elif request.copies > 1:
-        objection = "needs one kernel for all functions"
-    elif not (is_numpy(request.X) or sp.issparse(request.X)):
-        objection = "needs a NumPy or a sparse array"
+    served = is_numpy(request.X) or sp.issparse(request.X)
+    objection = _first(
+        (request.fits, "the matrix itself fits"),
+        (request.copies > 1, "needs one kernel for all functions"),
+        (not served, "needs a NumPy or a sparse array"),
+    )
     values = request.n * min(request.n, request.rank)
     cost = costs.stored_product(2 * values, request.n_columns)
     return Candidate("low_rank", cost, values * itemsize(request.X), objection)
+
+
+def _first(*objections: tuple[bool, str]) -> str:
+    """The first objection that holds, "" if none does."""
+    return next((words for holds, words in objections if holds), "")
 
 
 def _choice(request: _Request, candidates: list[Candidate]) -> tuple[str, str]:

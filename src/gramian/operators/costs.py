@@ -1,9 +1,10 @@
 """What products cost: the one model by which operators are weighed against each other.
 
 Unit
-    Flops of a matrix product in float64. All numbers below were measured once, on one core of a Zen 4 processor with
-    AVX-512 that does 5e10 such flops in a second, and then written down: costs are never measured at run time, so that
-    the same data give the same operator.
+    Flops of a matrix product in float64. All numbers below were measured once and then written down: costs are never
+    measured at run time, so that the same data give the same operator. Those of the tree code and of compiled loops are
+    from one core of a Zen 4 processor with AVX-512, which does 5e10 such flops in a second. For reading stored numbers
+    and for kernel values by NumPy the machine is not on record.
 
 Who asks
     `InputOperator.work` of each operator, `choose_operator`, the tree code for the way it multiplies, and
@@ -13,8 +14,6 @@ Who asks
 from __future__ import annotations
 
 import numpy as np
-
-FLOPS_PER_SECOND = 5e10
 
 # A stored number is read from memory: products with few columns wait for it.
 READ_FLOPS = 20.0
@@ -38,7 +37,7 @@ GRID_WEIGHT_FLOPS, GRID_NODE_FLOPS, GRID_PRODUCT_FLOPS, GRID_MOVE_FLOPS = 12.5, 
 # A stored matrix of so few examples is exact, fast enough and serves the exact solver, too: a tree code does not
 # compete with it. On more features than this all cells of a tree are near each other. And as a tree code is exact only
 # up to a bound, it must be that many times cheaper than a stored matrix that fits.
-FEW_EXAMPLES, MOST_TREE_FEATURES, LEAST_TREE_GAIN = 5000, 8, 4.0
+MOST_EXAMPLES_WITHOUT_TREE, MOST_TREE_FEATURES, LEAST_TREE_GAIN = 5000, 8, 4.0
 
 
 def stored_product(n_values: float, n_columns: int) -> float:

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.pairs import Pairs
 from gramian.selection import pair_setting
 
-_CELLS = 400  # of a side; more would be smaller than a pixel
-
-
-def check_responses(name: str, values: Any, n_pairs: int) -> np.ndarray:
-    """Return finite numbers, one for each pair."""
-    try:
-        numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, one for each pair: {error}") from error
-    if numbers.shape != (n_pairs,):
-        raise ValueError(
-            f"{name} must have shape ({n_pairs},), one number for each pair, got {numbers.shape}."
-        )
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise ValueError(f"{name} must be finite, got {numbers[bad[0]]} at position {bad[0]}.")
-    return numbers
+SHOWN_CELLS = 400  # of a side at most; more would be smaller than a pixel
 
 
 def arranged(
@@ -36,40 +18,27 @@ def arranged(
     Returns the pairs of these objects only, the order of their left and of their right objects, and how
     many of both were seen.
     """
-    small, _, _ = pairs.compact()
+    small = pairs.compact()[0]
     # settings of the pairs as they came: objects of one table are told apart by row, not by features
-    setting = None if train is None else pair_setting(train, pairs)
-    left_seen, right_seen = _seen(small, setting)
-    if small.homogeneous:  # one order for both ends
-        ends = np.concatenate([small.left_index, small.right_index])
-        left_mean = right_mean = _means(ends, np.concatenate([y, y]), small.n_left)
-    else:
-        left_mean = _means(small.left_index, y, small.n_left)
-        right_mean = _means(small.right_index, y, small.n_right)
-    n_seen = None if train is None else (int(left_seen.sum()), int(right_seen.sum()))
-    rows, columns = _order(left_mean, left_seen, sort), _order(right_mean, right_seen, sort)
-    return small, rows, columns, n_seen
-
-
-def _seen(pairs: Pairs, setting: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each left and each right object was seen in training; none without training."""
-    left, right = np.zeros(pairs.n_left, dtype=bool), np.zeros(pairs.n_right, dtype=bool)
-    if setting is None:
-        return left, right
-    left[pairs.left_index[np.isin(setting, ("A", "C"))]] = True
-    right[pairs.right_index[np.isin(setting, ("A", "B"))]] = True
-    if pairs.homogeneous:  # an object is the same at both ends
-        left = right = left | right
-    return left, right
+    setting = np.full(len(pairs), "D") if train is None else pair_setting(train, pairs)
+    ends = [
+        (side.index, y, np.isin(setting, known))
+        for side, known in zip(small.sides, (("A", "C"), ("A", "B")), strict=True)
+    ]
+    if small.homogeneous:  # an object is the same at both ends: one order for both
+        ends = [tuple(map(np.concatenate, zip(*ends, strict=True)))] * 2
+    orders, n_seen = [], []
+    for side, (index, response, known) in zip(small.sides, ends, strict=True):
+        seen = np.bincount(index, known, side.size) > 0
+        rank = -_means(index, response, side.size) if sort else np.arange(side.size)
+        orders.append(np.lexsort((rank, ~seen)))
+        n_seen.append(int(seen.sum()))
+    return small, orders[0], orders[1], None if train is None else (n_seen[0], n_seen[1])
 
 
 def _means(objects: np.ndarray, y: np.ndarray, n_objects: int) -> np.ndarray:
     """Mean response of each object; each has at least one."""
     return np.bincount(objects, y, n_objects) / np.bincount(objects, minlength=n_objects)
-
-
-def _order(mean: np.ndarray, seen: np.ndarray, sort: bool) -> np.ndarray:
-    return np.lexsort((-mean if sort else np.arange(len(mean)), ~seen))
 
 
 def matrix_of(pairs: Pairs, y: np.ndarray) -> np.ndarray:
@@ -85,7 +54,7 @@ def coarse(matrix: np.ndarray) -> np.ndarray:
     known = np.isfinite(matrix).astype(float)
     total = np.where(known > 0, matrix, 0.0)
     for axis, n in enumerate(matrix.shape):
-        first = np.unique(np.arange(min(n, _CELLS)) * n // min(n, _CELLS))
+        first = np.unique(np.arange(min(n, SHOWN_CELLS)) * n // min(n, SHOWN_CELLS))
         total = np.add.reduceat(total, first, axis=axis)
         known = np.add.reduceat(known, first, axis=axis)
     return np.divide(total, known, out=np.full_like(total, np.nan), where=known > 0)

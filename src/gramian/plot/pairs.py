@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._core.validation import check_flag
+from gramian.metrics._checks import check_values
 from gramian.pairs import Pairs
+from gramian.pairs.container import check_pairs
 from gramian.plot._axes import axes_beside, axes_or_new, size_in_points
-from gramian.plot._pair_matrix import arranged, check_responses, coarse, matrix_of
+from gramian.plot._pair_matrix import arranged, coarse, matrix_of
 from gramian.plot._tree import fitted, width_of
 
-_NAMED_OBJECTS = 40  # above, names are too many to be read
-_FONT = 9.0
-_SMALLEST_FONT = 5.5
-_LONGEST_NAME = 70.0  # in points
-_LONGEST_SIDE = 4.2  # of a panel, in inches
-_LARGEST_RATIO = 2.0  # of its sides
-_MISSING = "0.88"
+MOST_NAMED_OBJECTS = 40  # of a side; more names cannot be read
+FONT_POINTS = 9.0
+SMALLEST_FONT_POINTS = 5.5
+LONGEST_NAME_POINTS = 70.0
+LONGEST_SIDE_INCHES = 4.2  # of a panel
+LARGEST_SIDE_RATIO = 2.0  # of a panel
+MISSING_GREY = "0.88"  # of cells without a response, between black and white
 
 
+@dataclass(eq=False, repr=False)
 class PairMatrixDisplay:
     """The matrix of observed responses and, beside it, of predictions, in one scale of colours.
 
@@ -77,22 +81,13 @@ class PairMatrixDisplay:
     ['A', 'B', 'C', 'D']
     """
 
-    def __init__(
-        self,
-        observed: np.ndarray,
-        predicted: np.ndarray | None = None,
-        *,
-        n_seen: tuple[int, int] | None = None,
-        left_names: Any = None,
-        right_names: Any = None,
-        response_name: str = "Response",
-    ):
-        self.observed = observed
-        self.predicted = predicted
-        self.n_seen = n_seen
-        self.left_names = left_names
-        self.right_names = right_names
-        self.response_name = response_name
+    observed: np.ndarray
+    predicted: np.ndarray | None = None
+    _: KW_ONLY
+    n_seen: tuple[int, int] | None = None
+    left_names: Any = None
+    right_names: Any = None
+    response_name: str = "Response"
 
     @classmethod
     def from_predictions(
@@ -134,14 +129,12 @@ class PairMatrixDisplay:
         -------
         PairMatrixDisplay
         """
-        if not isinstance(pairs, Pairs):
-            kind = type(pairs).__name__
-            raise TypeError(f"pairs must be a Pairs, got {kind}. Use Pairs.from_wide.")
+        check_pairs("pairs", pairs)
         if not len(pairs):
             raise ValueError("pairs is empty: there is nothing to show.")
         check_flag("sort", sort)
-        y = check_responses("y_true", y_true, len(pairs))
-        score = None if y_score is None else check_responses("y_score", y_score, len(pairs))
+        y = check_values("y_true", y_true, len(pairs))
+        score = None if y_score is None else check_values("y_score", y_score, len(pairs))
         small, rows, columns, n_seen = arranged(pairs, y, train, sort)
         shown = np.ix_(rows, columns)
         display = cls(
@@ -192,13 +185,11 @@ class PairMatrixDisplay:
         PairMatrixDisplay
         """
         check_is_fitted(estimator)
-        name = "Response"
         if hasattr(estimator, "decision_function"):
             score = estimator.decision_function(pairs)
-            low, high = _two_classes(estimator)
-            y, name = _as_signs(y, low, high), f"Decision function ({low}: −1, {high}: 1)"
+            y, name = _signs(estimator.classes_, y)
         else:
-            score = estimator.predict(pairs)
+            score, name = estimator.predict(pairs), "Response"
         return cls.from_predictions(
             pairs,
             y,
@@ -229,7 +220,7 @@ class PairMatrixDisplay:
         PairMatrixDisplay
         """
         check_flag("setting_lines", setting_lines)
-        matrices = [self.observed] if self.predicted is None else [self.observed, self.predicted]
+        matrices = [matrix for matrix in (self.observed, self.predicted) if matrix is not None]
         width, height = _size_of_panel(*self.observed.shape)
         size = (len(matrices) * (width + 0.1) + 1.4, height + 0.8)
         self.ax_ = axes_or_new(ax, f"{type(self).__name__}.plot", size)
@@ -238,18 +229,17 @@ class PairMatrixDisplay:
         if self.predicted is not None:
             self.predicted_ax_ = axes_beside(self.ax_, sharex=self.ax_, sharey=self.ax_)
             self.predicted_ax_.tick_params(labelleft=False)
-        axes = [panel for panel in (self.ax_, self.predicted_ax_) if panel is not None]
+        axes = list(filter(None, (self.ax_, self.predicted_ax_)))
         matrices = [coarse(matrix) for matrix in matrices]
         low, high = _range_of(matrices)
         n_rows, n_columns = self.observed.shape
-        extent = (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5)
         self.images_ = []
         for panel, matrix, title in zip(axes, matrices, ("Observed", "Predicted")):
             image = panel.imshow(
-                np.ma.masked_invalid(matrix), extent=extent, cmap=cmap, vmin=low,
-                vmax=high, aspect="auto", interpolation="nearest", rasterized=True,
+                np.ma.masked_invalid(matrix), extent=(-0.5, n_columns - 0.5, n_rows - 0.5, -0.5),
+                cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest", rasterized=True,
             )  # fmt: skip
-            panel.set(title=title, xlabel="Right objects", facecolor=_MISSING)
+            panel.set(title=title, xlabel="Right objects", facecolor=MISSING_GREY)
             self.images_.append(image)
         self.ax_.set(ylabel="Left objects")
         # a layout engine keeps panels equal, and the bar as high as the panel it belongs to
@@ -315,43 +305,40 @@ def _ticks(
     names: Any, n_objects: int, n_seen: int | None, room: float
 ) -> tuple[list[float], list[str], float]:
     """Places, texts and font size for one axis that is ``room`` points long."""
-    size = min(_FONT, 0.7 * room / n_objects)
-    if names is not None and n_objects <= _NAMED_OBJECTS and size >= _SMALLEST_FONT:
-        texts = [fitted(str(name), _LONGEST_NAME, size) for name in names]
+    size = min(FONT_POINTS, 0.7 * room / n_objects)
+    if names is not None and n_objects <= MOST_NAMED_OBJECTS and size >= SMALLEST_FONT_POINTS:
+        texts = [fitted(str(name), LONGEST_NAME_POINTS, size) for name in names]
         return list(range(n_objects)), texts, size
     if n_seen is None:
-        return [], [], _FONT
+        return [], [], FONT_POINTS
     parts = [(0, n_seen, "seen"), (n_seen, n_objects, "new")]
     parts = [(first, last, word) for first, last, word in parts if first < last]
     places = [(first + last - 1) / 2 for first, last, _ in parts]
-    return places, [f"{last - first} {word}" for first, last, word in parts], _FONT
+    return places, [f"{last - first} {word}" for first, last, word in parts], FONT_POINTS
 
 
 def _range_of(matrices: list[np.ndarray]) -> tuple[float, float]:
-    low = min(float(np.nanmin(matrix)) for matrix in matrices)
-    high = max(float(np.nanmax(matrix)) for matrix in matrices)
+    shown = np.concatenate([matrix.ravel() for matrix in matrices])
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
 def _size_of_panel(n_rows: int, n_columns: int) -> tuple[float, float]:
     """Width and height in inches that make cells about square, if the sides are not too different."""
-    ratio = min(max(n_rows / n_columns, 1 / _LARGEST_RATIO), _LARGEST_RATIO)
-    return _LONGEST_SIDE * min(1, 1 / ratio), _LONGEST_SIDE * min(1, ratio)
+    ratio = min(max(n_rows / n_columns, 1 / LARGEST_SIDE_RATIO), LARGEST_SIDE_RATIO)
+    return LONGEST_SIDE_INCHES * min(1, 1 / ratio), LONGEST_SIDE_INCHES * min(1, ratio)
 
 
-def _two_classes(estimator: Any) -> tuple[Any, Any]:
-    classes = estimator.classes_
+def _signs(classes: Any, y: Any) -> tuple[np.ndarray, str]:
+    """The two classes as −1 and 1, and what to call the scale of a decision function."""
     if len(classes) != 2:
         raise ValueError(
             f"estimator must know two classes, got {len(classes)}. Pass the scores of one class to "
             "from_predictions instead."
         )
-    return classes[0], classes[1]
-
-
-def _as_signs(y: Any, low: Any, high: Any) -> np.ndarray:
+    low, high = classes
     y = np.asarray(y)
     unknown = y[(y != low) & (y != high)]
     if unknown.size:
         raise ValueError(f"y must hold the classes {low} and {high} only, got {unknown.flat[0]}.")
-    return np.where(y == high, 1.0, -1.0)
+    return np.where(y == high, 1.0, -1.0), f"Decision function ({low}: −1, {high}: 1)"

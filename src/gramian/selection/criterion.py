@@ -10,8 +10,8 @@ curvature of the training loss, implicit differentiation of the optimality condi
 The adjoint F is one more Newton system with the same operator. Its cost does not depend on the number of
 hyperparameters; neither does ``operator.vjp``, which contracts A and F with all derivatives at once.
 
-Cost: the products of a warm-started Newton solve for all folds in lockstep, two and one per CG step for the adjoint,
-one for the variances.
+Cost: the products of a warm-started Newton solve for all folds in lockstep; for the adjoint two products and one more
+for each CG step; one for the variances.
 
 Deviates from the paper in
 
@@ -23,18 +23,21 @@ Deviates from the paper in
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, column, float_sum, namespace
+from gramian._core.arrays import Array, float_sum, namespace, ratio
 from gramian._core.fused import inner
+from gramian.losses.base import weighted
+from gramian.selection.folds import checked_mask
 from gramian.solvers import Problem, newton
+from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.newton_system import solve_newton_system
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
-MAX_ADJOINT = 500  # CG steps for the adjoint
-FINEST = 1e-10  # beyond this tolerance nothing is refined
+MAX_ADJOINT_STEPS = 500  # of conjugate gradients
+FINEST_TOL = 1e-10  # relative gap below which fits are not refined further
 
 
 class CrossValidationCriterion:
@@ -76,22 +79,20 @@ class CrossValidationCriterion:
     """
 
     def __init__(self, problem: Problem, training: Array, held_out: Array = None):
-        if problem.n_columns != 1:
+        if problem.shape[2] != 1:
             raise ValueError(
                 f"problem must have targets of shape (n, C), got {problem.targets.shape}."
             )
-        training = asarray_like(training, problem.targets)
-        held_out = 1 - training if held_out is None else asarray_like(held_out, problem.targets)
-        _check_masks(training, held_out, problem.shape[0])
-        weights = problem.weights
-        if weights is not None:
-            training, held_out = training * weights[:, None], held_out * weights[:, None]
+        training = checked_mask("training", training, problem)
+        held_out = 1 - training if held_out is None else checked_mask("held_out", held_out, problem)
+        _check_folds(training, held_out)
+        held_out = weighted(held_out, problem.weights)
         self.problem = problem
         self.total_weight = float(namespace(held_out).sum(held_out))
         if self.total_weight <= 0:
             raise ValueError("held_out must give weight to at least one example.")
         self._held_out = held_out / self.total_weight
-        self._training = training
+        self._training = weighted(training, problem.weights)
         self._start: Array = None
         self._adjoint: Array = None
         self.latent: Array = None
@@ -119,26 +120,22 @@ class CrossValidationCriterion:
         gradient : ndarray of shape (n_parameters,)
         """
         operator = self.problem.operator.clone_with_theta(theta)
-        folds = Problem(
-            operator,
-            self.problem.loss,
-            self.problem.targets,
-            self.problem.regularization,
-            self._training,
-        )
-        recorder = Recorder(folds, tol, MAX_ADJOINT, None, patience=0)
+        folds = replace(self.problem, operator=operator, weights=self._training)
+        recorder = Recorder(folds, tol, MAX_ADJOINT_STEPS, None, patience=0)
+        xp = namespace(folds.targets)
         while True:
             solution = newton(folds, start=self._start, tol=tol)
-            A, U = (_columns(part) for part in (solution.coefficients, solution.latent))
+            A = xp.reshape(solution.coefficients, folds.shape)
+            U = xp.reshape(solution.latent, folds.shape)
             r = folds.loss.gradient(U, folds.targets, self._held_out)
             F, KF = self._solved_adjoint(recorder, U, r, tol)
             value = float_sum(folds.loss.value(U, folds.targets, self._held_out))
             correction = float_sum(inner(KF, folds.residual(A, U)) / folds.strength)
             recorder.n_products += solution.n_products
             self._start, self._adjoint, self.latent = A, F, U
-            if abs(correction) <= accuracy * abs(value) or tol <= FINEST:
+            if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
                 break
-            tol = max(FINEST, tol / 100)
+            tol = max(FINEST_TOL, tol / 100)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient
@@ -156,10 +153,8 @@ class CrossValidationCriterion:
         folds = recorder.problem
         xp = namespace(U)
         strength = folds.spread(folds.strength)
-        F = r
-        if self._adjoint is not None:
-            trains = column(self._training, U) > 0
-            F = xp.where(trains, self._adjoint, r)
+        trains = self._training[:, None, :] > 0
+        F = r if self._adjoint is None else xp.where(trains, self._adjoint, r)
         curvature = folds.curvature(U)
         KF = recorder.product(F)
         rho = strength * (F - r) + curvature.apply(KF)
@@ -167,28 +162,14 @@ class CrossValidationCriterion:
         # residual ≤ √tol ‖λF‖ makes the error of F as small as that of the fit at this tolerance
         size = folds.strength**2 * inner(F, KF)
         norm = inner(rho, K_rho)
-        one = xp.ones_like(norm)
-        relative = xp.sqrt(
-            tol * xp.where(norm > 0, size, one) / xp.where(norm > 0, norm, tol * one)
-        )
-        zero = xp.zeros_like(norm)
-        s, Ks = solve_newton_system(
-            recorder, curvature, rho, K_rho, objective=zero, relative=relative, max_iter=MAX_ADJOINT
-        )
+        relative = xp.sqrt(ratio(tol * size, norm, norm > 0))
+        state = State(F, KF, rho, K_rho, xp.zeros_like(norm), done=norm <= 0, fresh=True)
+        s, Ks = solve_newton_system(recorder, curvature, state, relative, MAX_ADJOINT_STEPS)
         return F + s, KF + Ks
 
 
-def _columns(A: Any) -> Array:
-    return A if A.ndim == 3 else A[:, :, None]
-
-
-def _check_masks(training: Array, held_out: Array, n: int) -> None:
+def _check_folds(training: Array, held_out: Array) -> None:
     xp = namespace(training)
-    for name, mask in (("training", training), ("held_out", held_out)):
-        if mask.ndim != 2 or mask.shape[0] != n:
-            raise ValueError(f"{name} must have shape ({n}, n_folds), got {tuple(mask.shape)}.")
-        if not bool(xp.all((mask == 0) | (mask == 1))):
-            raise ValueError(f"{name} must hold zeros and ones.")
     if training.shape != held_out.shape:
         raise ValueError(
             f"training and held_out must have one shape, got {tuple(training.shape)} and {tuple(held_out.shape)}."

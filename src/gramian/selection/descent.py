@@ -6,8 +6,9 @@ tolerance follows the square of the relative gradient: the error stays a few per
 optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
 when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
 
-No step leads further than `RADIUS` from where a descent began; there SciPy starts anew. The end: a small enough sum of
-slopes (all parameters together could gain no more), two steps with hardly any gain, or no descent even with tight fits.
+No step leads further than `BOX_RADIUS` from where a descent began; there SciPy starts anew. A descent ends with a small
+enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
+tight fits show no descent.
 """
 
 from __future__ import annotations
@@ -16,20 +17,43 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-Criterion = Callable[..., tuple[float, np.ndarray]]
-
-LOOSEST, TIGHTEST = 1e-3, 1e-9  # relative gaps of the fits
-SHARE_OF_SLOPE = 0.3  # tol = this × (relative gradient)²
-RADIUS = 3.0  # no step leads further than this from where a descent began: extremes are costly to evaluate
+LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
+LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
+TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
+# Log-units. No step leads further than this from where a descent began: extremes are costly to evaluate.
+BOX_RADIUS = 3.0
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
-SLOW = 1 / 30  # a descent by less than this × tol is no progress
+SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
+
+
+class Criterion(Protocol):
+    """What is minimised."""
+
+    n_products: int  # products with the Gram operator in the last evaluation
+
+    def __call__(
+        self, theta: np.ndarray, *, tol: float, accuracy: float
+    ) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        ...
+
+
+class Evaluation(NamedTuple):
+    """What is known of one point."""
+
+    theta: np.ndarray
+    loss: float
+    gradient: np.ndarray
+    products: int
+    seconds: float
+    n_samples: int
 
 
 class _Stop(Exception):
@@ -49,53 +73,77 @@ class Descent:
         Value and gradient of what is added to the criterion, as a function of theta.
     report : callable or None
         Called with theta and the value after each evaluation; stops the descent if it returns True.
+
+    Attributes
+    ----------
+    rows : list of Evaluation
+    accepted : set of int
+        Numbers of the evaluations from which a descent went on; the others are trial steps.
+    stopped : bool
+        Whether ``report`` said so.
     """
 
     def __init__(
         self,
         bounds: np.ndarray,
         max_evaluations: int,
-        penalty: Criterion,
+        penalty: Callable[[np.ndarray], tuple[float, np.ndarray]],
         report: Callable[[np.ndarray, float], Any] | None = None,
     ):
         self.bounds, self.max_evaluations = bounds, max_evaluations
         self.penalty, self.report = penalty, report
         self.free = bounds[:, 0] < bounds[:, 1]
-        self.drivers = np.empty(0, dtype=np.int64)
         # SciPy's first step has length one: all parameters together then move by two units
         self.unit = 2.0
-        self.rows: list[list[Any]] = []
+        self.rows: list[Evaluation] = []
+        self.accepted: set[int] = set()
         self.began = time.perf_counter()
         self.stopped = False
 
-    def begin(
+    def minimise(
         self,
         criterion: Criterion,
         n_samples: int,
         theta: np.ndarray,
+        tol: float,
         tied: np.ndarray | None = None,
-    ) -> None:
-        """Turn to a criterion, at theta. Parameters with the same number in ``tied`` move together."""
+    ) -> tuple[np.ndarray, str, bool]:
+        """Minimise a criterion from theta by L-BFGS-B in one box after the other.
+
+        Parameters with the same number in ``tied`` move together. Returns the best theta, why the descent ended, and
+        whether it converged.
+        """
         tied = np.arange(theta.size) if tied is None else tied
         self.drivers = np.unique(tied[self.free], return_inverse=True)[1]
         self.criterion, self.n_samples, self.theta = criterion, n_samples, theta
         self.first = self.began_at = len(self.rows)
-        self.tol, self.accuracy, self.caution = LOOSEST, 0.05, 1.0
+        self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
+        self.kept, self.slow = [self.first], 0
+        ended = None if self.free.any() else self._only_evaluated()
+        while ended is None:
+            moved_from, self.misled = self.theta, False
+            with contextlib.suppress(_Stop):
+                self._within_box(tol)
+            self.theta = self._best().theta
+            stuck = self.misled or np.array_equal(self.theta, moved_from)
+            ended = self._ended(tol, stuck=stuck and self.caution <= LEAST_CAUTION)
+            if ended is None and stuck:  # value and gradient disagree: look closer, from here
+                self.caution /= 100
+                self._look_closer()
+        self.accepted.update(self.kept)
+        return (self._best().theta, *ended)
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in the variables, both relative to the first value."""
         theta = self.theta.copy()
         theta[self.free] = (x * self.unit)[self.drivers]
-        known = next(
-            (row for row in self.rows[self.first :] if np.allclose(row[0], theta, 0, 1e-12)), None
-        )
-        if known is None:
-            known = self._evaluated(theta)
+        seen = (row for row in self.rows[self.first :] if np.allclose(row.theta, theta, 0, 1e-12))
+        known = next(seen, None) or self._evaluated(theta)
         if len(self.rows) - self.kept[-1] > MAX_TRIALS:
             self.misled = True
             raise _Stop
-        scale = abs(self.rows[self.first][1]) or 1.0
-        return known[1] / scale, self._driving(known[2]) * self.unit / scale
+        scale = abs(self.rows[self.first].loss) or 1.0
+        return known.loss / scale, self._driving(known.gradient) * self.unit / scale
 
     def _driving(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient in the variables: the free parameters, those that are tied together as one."""
@@ -106,7 +154,7 @@ class Descent:
         first = np.unique(self.drivers, return_index=True)[1]
         return values[self.free][first]
 
-    def _evaluated(self, theta: np.ndarray) -> list[Any]:
+    def _evaluated(self, theta: np.ndarray) -> Evaluation:
         with warnings.catch_warnings():  # the last fit says itself whether it converged
             warnings.simplefilter("ignore", ConvergenceWarning)
             value, gradient = self.criterion(theta, tol=self.tol, accuracy=self.accuracy)
@@ -116,69 +164,44 @@ class Descent:
             raise ValueError(
                 f"The cross-validation criterion is {value} at parameters {np.exp(theta)}. Narrow their bounds."
             )
-        seconds = time.perf_counter() - self.began
-        products = getattr(self.criterion, "n_products", 0)
-        self.rows.append([theta, value, gradient, False, products, seconds, self.n_samples])
-        steepness = float(self._slopes(theta, value, gradient).max(initial=0.0))
-        self.tol = float(np.clip(self.caution * SHARE_OF_SLOPE * steepness**2, TIGHTEST, LOOSEST))
-        self.accuracy = float(np.clip(np.sqrt(self.caution) * steepness, 1e-6, 0.05))
-        if self.report is not None and self.report(theta, value):
-            self.stopped = True
+        seconds, products = time.perf_counter() - self.began, self.criterion.n_products
+        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples)
+        self.rows.append(row)
+        steepest = float(self._slopes(row).max(initial=0.0))
+        tol = self.caution * TOL_PER_SQUARED_SLOPE * steepest**2
+        self.tol = float(np.clip(tol, TIGHTEST_TOL, LOOSEST_TOL))
+        accuracy = np.sqrt(self.caution) * steepest
+        self.accuracy = float(np.clip(accuracy, 1e-6, LARGEST_CORRECTION))
+        self.stopped = self.report is not None and bool(self.report(theta, value))
+        if self.stopped or len(self.rows) - self.began_at >= self.max_evaluations:
             raise _Stop
-        if len(self.rows) - self.began_at >= self.max_evaluations:
-            raise _Stop
-        return self.rows[-1]
+        return row
 
-    def _steepness(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> float:
-        """How much the value falls, relative to itself, if all variables move by one unit as the bounds allow."""
-        return float(self._slopes(theta, value, gradient).sum())
-
-    def _slopes(self, theta: np.ndarray, value: float, gradient: np.ndarray) -> np.ndarray:
-        """Slopes that the bounds leave, relative to the value."""
-        if not self.free.any():
-            return np.zeros(1)
+    def _slopes(self, row: Evaluation) -> np.ndarray:
+        """Slopes that the bounds leave, relative to the value: what moving each variable by one unit would gain."""
         low, high = self._one_each(self.bounds).T
-        theta, gradient = self._one_each(theta), self._driving(gradient)
+        theta, gradient = self._one_each(row.theta), self._driving(row.gradient)
         blocked = ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0))
-        return np.where(blocked, 0.0, np.abs(gradient)) / (abs(value) or np.inf)
+        return np.where(blocked, 0.0, np.abs(gradient)) / (abs(row.loss) or np.inf)
 
-    def descend(self, tol: float) -> tuple[str, bool]:
-        """Minimise by L-BFGS-B in one box after the other; say why it ended and whether it converged."""
-        ended = None
-        self.kept, self.slow = [self.first], 0
-        while ended is None:
-            moved_from, self.misled = self.theta, False
-            with contextlib.suppress(_Stop):
-                self._within_box(tol)
-            self.theta = self.best_theta()
-            stuck = self.misled or np.array_equal(self.theta, moved_from)
-            ended = self._ended(tol, stuck=stuck and self.caution <= LEAST_CAUTION)
-            if ended is None and stuck:  # value and gradient disagree: look closer, from here
-                self.caution /= 100
-                self._look_closer()
-        for place in self.kept:
-            self.rows[place][3] = True
-        return ended
-
-    def only_evaluate(self) -> None:
-        """Evaluate where nothing is free to move."""
+    def _only_evaluated(self) -> tuple[str, bool]:
         with contextlib.suppress(_Stop):
             self._evaluated(self.theta)
-        self.rows[-1][3] = True
+        return "nothing to learn: all parameters are fixed", True
 
     def _look_closer(self) -> None:
-        self.tol, self.accuracy = max(TIGHTEST, self.tol / 100), self.accuracy / 10
+        self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10
         self.first = len(self.rows)
         self.kept.append(self.first)
         with contextlib.suppress(_Stop):
             self._evaluated(self.theta)
 
     def _within_box(self, tol: float) -> None:
-        low, high = self.bounds.T
-        low, high = np.maximum(low, self.theta - RADIUS), np.minimum(high, self.theta + RADIUS)
+        low = np.maximum(self.bounds[:, 0], self.theta - BOX_RADIUS)
+        high = np.minimum(self.bounds[:, 1], self.theta + BOX_RADIUS)
         start = self._one_each(self.theta) / self.unit
         self(start)
-        if self._steepness(*self.rows[self._best()][:3]) <= tol:  # SciPy would step first
+        if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
             return
         minimize(
             self,
@@ -192,41 +215,34 @@ class Descent:
 
     def _accept(self, x: np.ndarray, tol: float) -> None:
         """Note a point that SciPy keeps, which need not be the last one evaluated."""
-        recent = range(self.first, len(self.rows))
-        off = [np.abs(self._one_each(self.rows[k][0]) - x * self.unit).max() for k in recent]
+        recent = self.rows[self.first :]
+        off = [np.abs(self._one_each(row.theta) - x * self.unit).max() for row in recent]
         place = self.first + int(np.argmin(off))
-        before, now = self.rows[self.kept[-1]][1], self.rows[place][1]
-        self.slow = self.slow + 1 if before - now <= SLOW * tol * abs(now) else 0
+        before, now = self.rows[self.kept[-1]].loss, self.rows[place]
+        self.slow = self.slow + 1 if before - now.loss <= SLOW_SHARE * tol * abs(now.loss) else 0
         self.kept.append(place)
-        if np.abs(self.rows[place][0] - self.theta).max() >= RADIUS:  # on to the next box
+        if np.abs(now.theta - self.theta).max() >= BOX_RADIUS:  # on to the next box
             self.slow = 0
             raise _Stop
-        if self.slow == 2 or self._steepness(*self.rows[place][:3]) <= tol:
+        if self.slow == 2 or self._slopes(now).sum() <= tol:
             raise _Stop
 
     def _ended(self, tol: float, *, stuck: bool) -> tuple[str, bool] | None:
         """Why the search is over; None if it goes on in another box."""
-        steepness = self._steepness(*self.rows[self._best()][:3])
+        steepness = float(self._slopes(self._best()).sum())
         if steepness <= tol:
             return f"the relative gradient is {steepness:.1e}, at most tol={tol:.1e}", True
         if self.slow == 2:
-            return f"the loss falls by less than {SLOW * tol:.1e} of itself per step", True
+            return f"the loss falls by less than {SLOW_SHARE * tol:.1e} of itself per step", True
         if self.stopped:
             return "a callback stopped the search", False
         if len(self.rows) - self.began_at >= self.max_evaluations:
-            reached = f"max_evaluations={self.max_evaluations} reached"
-            return (
-                f"{reached} with a relative gradient of {steepness:.1e}, above tol={tol:.1e}",
-                False,
-            )
+            left = f"with a relative gradient of {steepness:.1e}, above tol={tol:.1e}"
+            return f"max_evaluations={self.max_evaluations} reached {left}", False
         if stuck:  # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
             return f"no further descent at a relative gradient of {steepness:.1e}", True
         return None
 
-    def _best(self) -> int:
-        values = [row[1] for row in self.rows[self.first :]]
-        return self.first + int(np.argmin(values))
-
-    def best_theta(self) -> np.ndarray:
-        """Where the criterion is lowest, of what was evaluated to the present tolerance."""
-        return self.rows[self._best()][0]
+    def _best(self) -> Evaluation:
+        """The lowest of what was evaluated to the present tolerance."""
+        return min(self.rows[self.first :], key=lambda row: row.loss)

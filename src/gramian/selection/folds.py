@@ -9,12 +9,14 @@ the held-out examples at no extra cost.
 from __future__ import annotations
 
 import reprlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from gramian._core.arrays import Array, asarray_like, namespace
+from gramian.losses.base import weighted
 from gramian.solvers import Problem, Solution, newton
 
 
@@ -93,20 +95,22 @@ def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Ar
     >>> solution.status, bool(np.abs(latent - np.sin(3 * X)).max() < 0.1)
     ('converged', True)
     """
-    masks = asarray_like(masks, problem.targets)
+    masks = checked_mask("masks", masks, problem)
     xp = namespace(masks)
-    n = problem.shape[0]
-    if masks.ndim != 2 or masks.shape[0] != n:
-        raise ValueError(f"masks must have shape ({n}, n_folds), got {tuple(masks.shape)}.")
     held_out = 1 - masks
-    if not bool(xp.all((masks == 0) | (masks == 1))):
-        raise ValueError("masks must be zeros (held out) and ones (training).")
     if not bool(xp.all(xp.sum(held_out, axis=1) == 1)):
         raise ValueError("masks must hold out every example in exactly one fold.")
-    weights = masks if problem.weights is None else masks * problem.weights[:, None]
-    folds = Problem(
-        problem.operator, problem.loss, problem.targets, problem.regularization, weights
-    )
+    folds = replace(problem, weights=weighted(masks, problem.weights))
     solution = newton(folds, **options)
-    latent = solution.latent if solution.latent.ndim == 3 else solution.latent[:, :, None]
+    latent = xp.reshape(solution.latent, folds.shape)
     return xp.sum(latent * held_out[:, None, :], axis=2), solution
+
+
+def checked_mask(name: str, mask: Array, problem: Problem) -> Array:
+    """Return a mask of shape (n, n_folds) as an array like the targets; refuse other shapes and values."""
+    mask, n = asarray_like(mask, problem.targets), problem.shape[0]
+    if mask.ndim != 2 or mask.shape[0] != n:
+        raise ValueError(f"{name} must have shape ({n}, n_folds), got {tuple(mask.shape)}.")
+    if not bool(namespace(mask).all((mask == 0) | (mask == 1))):
+        raise ValueError(f"{name} must hold zeros and ones, and nothing else.")
+    return mask

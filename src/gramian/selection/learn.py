@@ -1,49 +1,79 @@
 """Learning the parameters of a prior by cross-validation: assemble the criteria, search, hand over.
 
-No mathematics: `selection` has it.
+The mathematics is in `criterion` (its value and gradient) and `search` (how it is minimised).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_number
 from gramian.losses import Loss
-from gramian.pairs import Pairs
-from gramian.selection import (
-    CrossValidationCriterion,
-    CrossValidationSearch,
-    LogNormalPrior,
-    OptimizationPath,
-    choose_criterion,
-    fold_masks,
-)
-from gramian.selection.prior import Prior
+from gramian.selection.criterion import CrossValidationCriterion
+from gramian.selection.folds import fold_masks
+from gramian.selection.prior import GramSettings, Prior
+from gramian.selection.ridge_criterion import choose_criterion
+from gramian.selection.search import CrossValidationSearch, OptimizationPath
 from gramian.solvers import Problem
 
+__all__ = ["Learned", "LearningData", "learn_prior", "outputs_first"]
 
-@dataclass(frozen=True)
-class Data:
-    """What is learned from; ``judged`` is zero for examples that are to take no part."""
 
-    X: Array
+@dataclass(frozen=True, eq=False)
+class LearningData:
+    """Examples to learn hyperparameters from.
+
+    Attributes
+    ----------
+    X : array, sparse array or Pairs of n examples
+    take : callable
+        Returns the examples of some rows of X: those for a quick search on few of them.
+    y : ndarray of shape (n,)
+        What folds are made from.
+    targets : array of shape (n, C) or (n, C, q)
+    loss : Loss
+    weights : array of shape (n,) or None
+        Zero for examples that are to take no part.
+    stratified : bool
+        Whether y holds classes that folds and samples should have in proportion.
+    coarse : bool
+        Whether a sample of the examples tells something about all of them.
+    """
+
+    X: Any
+    take: Callable[[np.ndarray], Any]
     y: np.ndarray
     targets: Array
     loss: Loss
     weights: Array | None
-    judged: Array | None
+    stratified: bool
+    coarse: bool
+
+    def rows(self, rows: np.ndarray) -> LearningData:
+        """Return the data of some examples."""
+        numbers = namespace(self.targets).asarray(rows, device=device_of(self.targets))
+
+        def taken(values: Array | None) -> Array | None:
+            return None if values is None else namespace(values).take(values, numbers, axis=0)
+
+        return replace(
+            self,
+            X=self.take(rows),
+            y=self.y[rows],
+            targets=taken(self.targets),
+            loss=self.loss.of_rows(rows),
+            weights=taken(self.weights),
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """The prior with learned parameters, its cross-validated loss, the path, and coefficients to start from."""
 
@@ -55,73 +85,66 @@ class Learned:
 
 def learn_prior(
     prior: Prior,
-    data: Data,
+    data: LearningData,
     search: CrossValidationSearch,
     *,
     cv: Any,
-    classifier: bool,
     regularization: float,
-    intercept_variance: float,
-    operator: str,
-    rank: int | None,
-    random_state: Any,
+    gram: GramSettings,
     report: Callable[[np.ndarray, float], bool],
 ) -> Learned:
-    """Search for the log-parameters of the prior, on some rows first if there are many."""
+    """Search for the log-parameters of the prior, on some rows first if there are many.
+
+    Parameters
+    ----------
+    prior : Prior
+        The parameters that the search starts from.
+    data : LearningData
+    search : CrossValidationSearch
+    cv : int, splitter or iterable of splits
+    regularization : float
+    gram : GramSettings
+    report : callable
+        Gets the log-parameters and the value of each evaluation, and returns whether to stop.
+
+    Returns
+    -------
+    Learned
+    """
     if search.prior is not None:
         search.prior.check(prior.theta.size)
-    X, weights = data.X, data.weights
-    training, held_out = fold_masks(cv, X, data.y, classifier=classifier)
-    if data.judged is not None:
-        weights = data.judged if weights is None else weights * data.judged
-    outputs = outputs_first(data.targets)[:, :, 0]
+    training, held_out = fold_masks(cv, data.X, data.y, classifier=data.stratified)
     criteria: list[CrossValidationCriterion] = []
 
-    def stage(rows: np.ndarray | None) -> CrossValidationCriterion:
-        part, Y, w, trains, held = _rows_of(rows, X, outputs, weights, training, held_out, prior)
-        gram, _ = prior.operator(
-            part,
-            Y,
-            intercept_variance,
-            operator,
-            learning=True,
-            rank=rank,
-            random_state=random_state,
-        )
-        loss = data.loss if rows is None else data.loss.of_rows(rows)
-        problem = Problem(gram, loss, Y, regularization, w)
-        criteria.append(choose_criterion(problem, trains, held))
+    def stage(data: LearningData, rows: Any) -> CrossValidationCriterion:
+        targets = outputs_first(data.targets)[:, :, 0]
+        operator, _ = prior.operator(data.X, targets, gram, learning=True)
+        problem = Problem(operator, data.loss, targets, regularization, data.weights)
+        criteria.append(choose_criterion(problem, training[rows], held_out[rows]))
         return criteria[-1]
 
-    n = int(X.shape[0])
-    stages, sizes = [lambda: stage(None)], [n]
+    n = len(data.y)
+    stages, sizes = [lambda: stage(data, slice(None))], [n]
     size = search.coarse_samples(n)
-    if isinstance(X, Pairs) and search.coarse == "auto":
-        size = None  # a few pairs of many objects say little about any of them
-    if size is not None:
-        rows = _representative(data.y if classifier else None, n, size, random_state)
-        stages.insert(0, lambda: stage(rows))
+    if size is not None and (data.coarse or search.coarse != "auto"):
+        classes = data.y if data.stratified else None
+        rows = _representative(classes, n, size, gram.random_state)
+        stages.insert(0, lambda: stage(data.rows(rows), rows))
         sizes.insert(0, size)
-    judged = held_out if weights is None else held_out * to_numpy(weights)[:, None]
-    total = float(judged.sum())
-    stopped = False
+    total = float((held_out.T * (1.0 if data.weights is None else to_numpy(data.weights))).sum())
+    asked_to_stop = False
 
     def reported(theta: np.ndarray, value: float) -> bool:
-        nonlocal stopped
-        stopped = report(theta, value)
-        return stopped
+        nonlocal asked_to_stop
+        asked_to_stop = report(theta, value)
+        return asked_to_stop
 
-    start, bounds = prior.theta, prior.bounds
+    start = prior.theta
     path = search.run(
-        stages, sizes, start, bounds, prior.names, total, tied=prior.tied, report=reported
+        stages, sizes, start, prior.bounds, prior.names, total, tied=prior.tied, report=reported
     )
-    if not path.converged and not stopped:
-        warnings.warn(
-            f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
-            "optimize=CrossValidationSearch(...), or start from another kernel.",
-            ConvergenceWarning,
-            stacklevel=level_of_caller(),
-        )
+    if not path.converged and not asked_to_stop:
+        _warn_of_early_end(path)
     value, theta = float(path.loss[path.best]), path.theta[path.best]
     if search.prior is not None:
         value -= search.prior(theta, start)[0] / total
@@ -130,21 +153,13 @@ def learn_prior(
     return Learned(prior.with_theta(theta), value, path, coefficients)
 
 
-def check_search(search: CrossValidationSearch) -> None:
-    """Refuse settings that make no sense, by name."""
-    check_number("CrossValidationSearch(tol=...)", search.tol, strict=True)
-    check_number(
-        "CrossValidationSearch(max_evaluations=...)", search.max_evaluations, low=1, whole=True
+def _warn_of_early_end(path: OptimizationPath) -> None:
+    warnings.warn(
+        f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
+        "optimize=CrossValidationSearch(...), or start from another kernel.",
+        ConvergenceWarning,
+        stacklevel=level_of_caller(),
     )
-    if search.coarse is not None and not (
-        isinstance(search.coarse, str) and search.coarse == "auto"
-    ):
-        name = "CrossValidationSearch(coarse=...), unless it is None or 'auto',"
-        check_number(name, search.coarse, low=1, whole=True)
-    if search.prior is not None and not isinstance(search.prior, LogNormalPrior):
-        raise TypeError(
-            f"CrossValidationSearch(prior=...) must be a LogNormalPrior or None, got {search.prior!r}."
-        )
 
 
 def outputs_first(targets: Array) -> Array:
@@ -152,30 +167,6 @@ def outputs_first(targets: Array) -> Array:
     if targets.ndim == 3 and targets.shape[1] == 1:
         return namespace(targets).reshape(targets, (targets.shape[0], -1, 1))
     return targets if targets.ndim == 3 else targets[:, :, None]
-
-
-def _rows_of(
-    rows: np.ndarray | None,
-    X: Array,
-    Y: Array,
-    weights: Array | None,
-    training: np.ndarray,
-    held_out: np.ndarray,
-    prior: Prior,
-) -> tuple:
-    """The data of some rows; a precomputed matrix loses its other columns, too."""
-    if rows is None:
-        return X, Y, weights, training, held_out
-    xp = namespace(Y)
-    numbers = xp.asarray(rows, device=device_of(Y))
-    if isinstance(X, Pairs):
-        part = X[rows]
-    else:
-        part = X[rows] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
-    if any(kernel.is_precomputed for kernel in prior.kernels) and not isinstance(X, Pairs):
-        part = part[:, rows] if sp.issparse(X) else namespace(X).take(part, numbers, axis=1)
-    w = None if weights is None else xp.take(weights, numbers, axis=0)
-    return part, xp.take(Y, numbers, axis=0), w, training[rows], held_out[rows]
 
 
 def _representative(y: np.ndarray | None, n: int, size: int, random_state: Any) -> np.ndarray:

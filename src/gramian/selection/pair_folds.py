@@ -35,15 +35,19 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from gramian._core.validation import check_choice, check_flag, check_number
 from gramian.pairs import Pairs, match_objects
+from gramian.pairs.container import check_pairs
 
 _LOGGER = logging.getLogger("gramian")
+SETTINGS = ("A", "B", "C", "D")
 
 
 class PairKFold(BaseCrossValidator):
@@ -102,15 +106,10 @@ class PairKFold(BaseCrossValidator):
         left_columns: Any = None,
         right_columns: Any = None,
     ):
-        if not isinstance(setting, str) or setting not in ("A", "B", "C", "D"):
-            raise ValueError(f"setting must be one of 'A', 'B', 'C', 'D'; got {setting!r}.")
-        if not isinstance(n_splits, (int, np.integer)) or isinstance(n_splits, bool):
-            raise TypeError(f"n_splits must be a whole number >= 2, got {n_splits!r}.")
-        if n_splits < 2:
-            raise ValueError(f"n_splits must be a whole number >= 2, got {n_splits!r}.")
-        for name, value in (("symmetric", symmetric), ("shuffle", shuffle)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {value!r}.")
+        check_choice("setting", setting, SETTINGS)
+        check_number("n_splits", n_splits, low=2, whole=True)
+        check_flag("symmetric", symmetric)
+        check_flag("shuffle", shuffle)
         self.setting = setting
         self.n_splits = n_splits
         self.symmetric = symmetric
@@ -149,7 +148,7 @@ class PairKFold(BaseCrossValidator):
         pairs = self._pairs(X)
         positive = _two_classes(y, len(pairs))
         skipped = 0
-        for fold, where, training, testing in self._folds(pairs):
+        for fold, (where, training, testing) in enumerate(self._folds(pairs)):
             train, test = np.flatnonzero(training), np.flatnonzero(testing)
             if len(train) == 0 or len(test) == 0:
                 skipped += 1
@@ -162,11 +161,9 @@ class PairKFold(BaseCrossValidator):
                 continue
             if positive is not None:
                 self._warn_of_one_class(fold, where, positive, train, test)
-            _LOGGER.info(
-                "PairKFold setting %s, fold %d (%s): %d training pairs, %d test pairs, %d in neither",
-                *(self.setting, fold, where, len(train), len(test)),
-                len(pairs) - len(train) - len(test),
-            )
+            counts = (len(train), len(test), len(pairs) - len(train) - len(test))
+            text = "PairKFold setting %s, fold %d (%s): %d training pairs, %d test pairs, %d in neither"
+            _LOGGER.info(text, self.setting, fold, where, *counts)
             yield train, test
         if skipped == self._n_folds():
             raise ValueError(
@@ -216,7 +213,7 @@ class PairKFold(BaseCrossValidator):
         """
         pairs = self._pairs(X)
         counts = []
-        for fold, _, training, testing in self._folds(pairs):
+        for fold, (_, training, testing) in enumerate(self._folds(pairs)):
             train, test = int(training.sum()), int(testing.sum())
             if train and test:
                 discarded = len(pairs) - train - test
@@ -229,9 +226,8 @@ class PairKFold(BaseCrossValidator):
         return int(self.n_splits * (self.n_splits + 1) // 2 if self.symmetric else self.n_splits**2)
 
     def _pairs(self, X: Any) -> Pairs:
-        pairs = X
-        if not isinstance(X, Pairs):
-            pairs = Pairs.from_wide(X, self.left_columns, self.right_columns)
+        columns = self.left_columns, self.right_columns
+        pairs = X if isinstance(X, Pairs) else Pairs.from_wide(X, *columns)
         if self.symmetric and not pairs.homogeneous:
             raise ValueError(
                 "symmetric=True needs homogeneous pairs, with both ends from one table: "
@@ -241,72 +237,52 @@ class PairKFold(BaseCrossValidator):
             raise ValueError("X must hold at least one pair to be divided into folds, got none.")
         return pairs
 
-    def _folds(self, pairs: Pairs) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-        """Number, name, training mask and test mask of all folds, also of empty ones."""
+    def _folds(self, pairs: Pairs) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Name, training mask and test mask of all folds, also of empty ones."""
         random = check_random_state(self.random_state) if self.shuffle else None
-        if self.setting == "A":
-            masks = self._folds_of_cells(pairs, random)
-        elif pairs.homogeneous:
-            masks = self._folds_of_one_set(pairs, random)
-        else:
-            masks = self._folds_of_two_sets(pairs, random)
-        for fold, (where, training, testing) in enumerate(masks):
-            yield fold, where, training, testing
-
-    def _folds_of_cells(
-        self, pairs: Pairs, random: Any
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        if self.symmetric:
-            low = np.minimum(pairs.left_index, pairs.right_index)
-            high = np.maximum(pairs.left_index, pairs.right_index)
-            cells = low * pairs.n_right + high
-        else:
-            cells = pairs.distinct()[2]
-        fold_of = self._partition("cells", cells, random)
-        for s in range(self.n_splits):
-            yield f"cells {s}", fold_of != s, fold_of == s
-
-    def _folds_of_two_sets(
-        self, pairs: Pairs, random: Any
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        row = column = np.zeros(len(pairs), dtype=np.int64)
-        if self.setting != "C":
+        folds = range(self.n_splits)
+        if self.setting == "A" or (self.setting != "D" and not pairs.homogeneous):
+            what, members = self._members(pairs)
+            fold_of = self._partition(what, members, random)
+            for s in folds:
+                yield f"{what} {s}", fold_of != s, fold_of == s
+        elif not pairs.homogeneous:
             row = self._partition("left objects", pairs.left_index, random)
-        if self.setting != "B":
             column = self._partition("right objects", pairs.right_index, random)
-        if self.setting == "D":
-            for s in range(self.n_splits):
-                for t in range(self.n_splits):
-                    where = f"left objects {s}, right objects {t}"
-                    yield where, (row != s) & (column != t), (row == s) & (column == t)
-            return
-        side, fold_of = ("left", row) if self.setting == "B" else ("right", column)
-        for s in range(self.n_splits):
-            yield f"{side} objects {s}", fold_of != s, fold_of == s
-
-    def _folds_of_one_set(
-        self, pairs: Pairs, random: Any
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        n = len(pairs)
-        ends = self._partition(
-            "objects", np.concatenate([pairs.left_index, pairs.right_index]), random
-        )
-        left, right = ends[:n], ends[n:]
-        if self.setting == "D":
-            for s in range(self.n_splits):
-                for t in range(s if self.symmetric else 0, self.n_splits):
-                    testing = (left == s) & (right == t)
-                    if self.symmetric:
-                        testing |= (left == t) & (right == s)
+            for s, t in product(folds, folds):
+                where = f"left objects {s}, right objects {t}"
+                yield where, (row != s) & (column != t), (row == s) & (column == t)
+        else:
+            ends = np.concatenate([pairs.left_index, pairs.right_index])
+            left, right = np.split(self._partition("objects", ends, random), 2)
+            blocks = product(folds, folds) if self.setting == "D" else zip(folds, folds)
+            for s, t in blocks:
+                if s <= t or not self.symmetric:
                     training = (left != s) & (left != t) & (right != s) & (right != t)
-                    yield f"objects {s} and {t}", training, testing
-            return
+                    where = f"objects {s} and {t}" if self.setting == "D" else f"objects {s}"
+                    yield where, training, self._tested(left, right, s, t)
+
+    def _members(self, pairs: Pairs) -> tuple[str, np.ndarray]:
+        """What is divided into folds for A, and for B and C of two sets of objects; for each pair, which it has."""
+        if self.setting == "B":
+            return "left objects", pairs.left_index
+        if self.setting == "C":
+            return "right objects", pairs.right_index
+        if not self.symmetric:
+            return "cells", pairs.distinct()[2]
+        low = np.minimum(pairs.left_index, pairs.right_index)
+        high = np.maximum(pairs.left_index, pairs.right_index)
+        return "cells", low * pairs.n_right + high
+
+    def _tested(self, left: np.ndarray, right: np.ndarray, s: int, t: int) -> np.ndarray:
+        """Test pairs within one set of objects, from the folds of their two ends."""
+        if self.setting == "D":
+            block = (left == s) & (right == t)
+            return block | (left == t) & (right == s) if self.symmetric else block
+        if self.symmetric:
+            return (left == s) != (right == s)
         new, known = (left, right) if self.setting == "B" else (right, left)
-        for s in range(self.n_splits):
-            testing = (new == s) & (known != s)
-            if self.symmetric:
-                testing |= (known == s) & (new != s)
-            yield f"objects {s}", (left != s) & (right != s), testing
+        return (new == s) & (known != s)
 
     def _partition(self, what: str, members: np.ndarray, random: Any) -> np.ndarray:
         """Divide the distinct members evenly and return the fold of each entry of ``members``."""
@@ -364,28 +340,19 @@ def pair_setting(train: Pairs, new: Pairs) -> np.ndarray:
     >>> pair_setting(pairs[:1], pairs)
     array(['A', 'C', 'B', 'D'], dtype='<U1')
     """
-    for name, pairs in (("train", train), ("new", new)):
-        if not isinstance(pairs, Pairs):
-            raise TypeError(
-                f"{name} must be a Pairs, got {type(pairs).__name__}. Use Pairs.from_wide."
-            )
-    left_ends = right_ends = np.concatenate([train.left_index, train.right_index])
-    if not train.homogeneous:
-        left_ends, right_ends = train.left_index, train.right_index
-    left_known = _known(train.left, train.left_ids, left_ends, new.left, new.left_ids)
-    right_known = _known(train.right, train.right_ids, right_ends, new.right, new.right_ids)
-    number = 2 * ~right_known[new.right_index] + ~left_known[new.left_index]
-    return np.array(["A", "B", "C", "D"])[number]
-
-
-def _known(table: Any, ids: Any, ends: np.ndarray, new_table: Any, new_ids: Any) -> np.ndarray:
-    """Whether each object of a new table is among the ends of the training pairs."""
-    used = np.unique(ends)
-    if table is new_table:
-        known = np.zeros(table.shape[0], dtype=bool)
-        known[used] = True
-        return known
-    return match_objects(table[used], None if ids is None else ids[used], new_table, new_ids) >= 0
+    check_pairs("train", train)
+    check_pairs("new", new)
+    known = []
+    for side, old in zip(new.sides, train.sides, strict=True):
+        ends = np.concatenate([train.left_index, train.right_index])
+        used = np.unique(ends if train.homogeneous else old.index)
+        if side.table is old.table:
+            objects = np.isin(np.arange(old.size), used)
+        else:
+            ids = None if old.ids is None else old.ids[used]
+            objects = match_objects(old.table[used], ids, side.table, side.ids) >= 0
+        known.append(objects[side.index])
+    return np.array(SETTINGS)[2 * ~known[1] + ~known[0]]
 
 
 def _two_classes(y: Any, n_pairs: int) -> np.ndarray | None:
@@ -395,7 +362,5 @@ def _two_classes(y: Any, n_pairs: int) -> np.ndarray | None:
     y = np.asarray(y)
     if y.shape[:1] != (n_pairs,):
         raise ValueError(f"y must have {n_pairs} entries, one for each pair in X; got {y.shape}.")
-    if y.ndim != 1:
-        return None
     values = np.unique(y)
-    return y == values[1] if len(values) == 2 else None
+    return y == values[1] if y.ndim == 1 and len(values) == 2 else None

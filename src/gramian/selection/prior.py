@@ -40,6 +40,28 @@ from gramian.operators.inputs.distances import SquaredDistances
 SHARES = ("tied", "class", "level", "subtree")
 
 
+@dataclass(frozen=True)
+class GramSettings:
+    """How the Gram operator is to be made.
+
+    Attributes
+    ----------
+    operator : str
+        Name of an operator, or "auto".
+    intercept_variance : float
+        Prior variance of the intercepts; 0 means that there are none.
+    rank : int or None
+        Number of examples that a low-rank operator keeps.
+    random_state : int, RandomState or None
+        Which examples those are.
+    """
+
+    operator: str
+    intercept_variance: float
+    rank: int | None = None
+    random_state: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Kernels, variances and structure of the latent functions.
@@ -123,28 +145,20 @@ class Prior:
     # --- operators --------------------------------------------------------------------------
 
     def operator(
-        self,
-        X: Array,
-        like: Array,
-        intercept_variance: float,
-        name: str,
-        *,
-        learning: bool,
-        rank: int | None = None,
-        random_state: Any = None,
+        self, X: Array, like: Array, gram: GramSettings, *, learning: bool = False
     ) -> tuple[Operator, OperatorRecord]:
         """The Gram operator on training examples; ``learning`` keeps distances for other length scales."""
         copies = len(self.kernels)
-        if name == "low_rank" and copies > 1:
+        if gram.operator == "low_rank" and copies > 1:
             raise ValueError(
                 f"operator='low_rank' needs one kernel for all functions, but share gives them {copies}. "
                 "Use share='tied' (or a kernel without free parameters), or operator='streamed'."
             )
         distances = None
-        several = (learning or copies > 1) and name != "low_rank"
-        if several and is_numpy(X) and all(kernel.is_isotropic for kernel in self.kernels):
-            budget = working_memory()
-            if (copies + 1) * X.shape[0] ** 2 * itemsize(X) <= budget or name == "dense":
+        several = (learning or copies > 1) and gram.operator != "low_rank"
+        if several and is_numpy(X) and all(k.is_isotropic for k in self.kernels):
+            nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(X)
+            if nbytes <= working_memory() or gram.operator == "dense":
                 distances = SquaredDistances(X)
         records: list[OperatorRecord] = []
 
@@ -152,11 +166,11 @@ class Prior:
             operator, record = choose_operator(
                 kernel,
                 X,
-                name,
+                gram.operator,
                 copies=copies,
                 distances=distances,
-                rank=rank,
-                random_state=random_state,
+                rank=gram.rank,
+                random_state=gram.random_state,
                 n_columns=math.prod(like.shape[1:]),
                 gradients=learning,
             )
@@ -164,8 +178,8 @@ class Prior:
             return operator
 
         terms = [self._term(build)]
-        if intercept_variance > 0:
-            terms.append((Intercept(intercept_variance, like, X.shape[0]), Identity()))
+        if gram.intercept_variance > 0:
+            terms.append((Intercept(gram.intercept_variance, like, X.shape[0]), Identity()))
         record = replace(records[0], nbytes=sum(record.nbytes for record in records))
         return LabelMixed(terms), record
 

@@ -29,8 +29,9 @@ from gramian.solvers import Problem
 # Seconds of one evaluation with five folds on two cores, closed form against iterative after a small step
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
-CLOSED_UP_TO = 5000
-NO_WEIGHT = 1e-100  # stands for zero: the example then has coefficients far below rounding
+CLOSED_FORM_ROWS = 5000
+# in the place of zero: the example then has coefficients far below rounding
+SMALLEST_WEIGHT = 1e-100
 
 
 class RidgeCriterion(CrossValidationCriterion):
@@ -104,26 +105,19 @@ def choose_criterion(
     """The closed form where it applies and is faster, else the iterative criterion."""
     operator = problem.operator
     stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
-    if (
-        problem.loss.quadratic
-        and problem.loss.separable
-        and stored
-        and is_numpy(problem.targets)
-        and problem.shape[0] <= CLOSED_UP_TO
-    ):
-        return RidgeCriterion(problem, training, held_out)
-    return CrossValidationCriterion(problem, training, held_out)
+    few = is_numpy(problem.targets) and problem.shape[0] <= CLOSED_FORM_ROWS
+    closed = stored and few and problem.loss.quadratic and problem.loss.separable
+    return (RidgeCriterion if closed else CrossValidationCriterion)(problem, training, held_out)
 
 
 def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:
     """(K + λ W⁻¹)⁻¹, full."""
     M = np.array(matrix, dtype=np.float64)
     weights = 1.0 if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
-    M[np.diag_indices_from(M)] += float(problem.strength[0]) / np.maximum(weights, NO_WEIGHT)
+    M[np.diag_indices_from(M)] += float(problem.strength[0]) / np.maximum(weights, SMALLEST_WEIGHT)
     factor, lower = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
     (potri,) = get_lapack_funcs(("potri",), (factor,))
     inverse, info = potri(factor, lower=lower, overwrite_c=True)
     if info != 0:
         raise np.linalg.LinAlgError("The kernel matrix is singular; raise regularization.")
-    half = np.tril(inverse)
-    return half + np.tril(half, -1).T
+    return np.tril(inverse) + np.tril(inverse, -1).T

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian.selection.descent import Criterion, Descent
+from gramian.selection.descent import Criterion, Descent, Evaluation
 
-COARSE_TOL = 5  # the coarse search stops this many times earlier: its optimum is only a start
-COARSE_SAMPLES = 1000
-WORTH_COARSE = 2500  # rows from which "auto" searches coarsely first
+COARSE_TOL_FACTOR = 5  # on the tolerance of the coarse search: its optimum is only a start
+COARSE_ROWS = 1000
+MAX_ROWS_WITHOUT_COARSE = 2500  # with more rows than this, "auto" searches coarsely first
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,7 @@ class OptimizationPath:
     @property
     def best(self) -> int:
         """Number of the best evaluation: the last accepted one, or a lower trial step from there."""
-        last = int(
-            np.flatnonzero(self.accepted)[-1]
-        )  # earlier losses were computed less accurately
+        last = int(np.flatnonzero(self.accepted)[-1])  # earlier losses were less accurate
         return last + int(np.argmin(self.loss[last:]))
 
 
@@ -114,10 +112,8 @@ class LogNormalPrior(BaseEstimator):
 
     def check(self, n_parameters: int) -> None:
         """Refuse what is not positive or does not fit the number of parameters."""
-        for name in ("deviation", "median"):
-            value = getattr(self, name)
-            if name == "median" and value is None:
-                continue
+        median = 1.0 if self.median is None else self.median
+        for name, value in (("deviation", self.deviation), ("median", median)):
             array = np.asarray(value, dtype=float)
             if array.shape not in ((), (n_parameters,)) or not np.all(array > 0):
                 raise ValueError(
@@ -166,9 +162,9 @@ class CrossValidationSearch(BaseEstimator):
 
     def coarse_samples(self, n_samples: int) -> int | None:
         """Rows of the coarse search; None if there is none."""
-        if self.coarse is None or (self.coarse == "auto" and n_samples <= WORTH_COARSE):
+        if self.coarse is None or (self.coarse == "auto" and n_samples <= MAX_ROWS_WITHOUT_COARSE):
             return None
-        size = COARSE_SAMPLES if self.coarse == "auto" else int(self.coarse)
+        size = COARSE_ROWS if self.coarse == "auto" else int(self.coarse)
         return size if size < n_samples else None
 
     def run(
@@ -213,25 +209,22 @@ class CrossValidationSearch(BaseEstimator):
             return value / total_weight, slope / total_weight
 
         descent = Descent(bounds, self.max_evaluations, penalty, report)
-        message, converged = "nothing to learn: all parameters are fixed", True
         theta = np.clip(start, bounds[:, 0], bounds[:, 1])
+        message, converged = "a callback stopped the search", False
         for make, size in zip(stages, n_samples, strict=True):
-            last = size == n_samples[-1]
-            criterion = make()
+            criterion, coarse_tol = make(), COARSE_TOL_FACTOR * self.tol
             if tied is not None and not descent.rows and descent.free.any():
-                descent.begin(criterion, size, theta, tied)
-                descent.descend(COARSE_TOL * self.tol)
-                theta = descent.best_theta()
-                if descent.stopped:
-                    message, converged = "a callback stopped the search", False
-                    break
-            descent.begin(criterion, size, theta)
-            if descent.free.any():
-                message, converged = descent.descend(self.tol * (1 if last else COARSE_TOL))
-            else:
-                descent.only_evaluate()
-            theta = descent.best_theta()
+                theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
+            if not descent.stopped:
+                tol = self.tol if size == n_samples[-1] else coarse_tol
+                theta, message, converged = descent.minimise(criterion, size, theta, tol)
             if descent.stopped:
                 break
-        columns = [np.array(column) for column in zip(*descent.rows, strict=True)]
-        return OptimizationPath(tuple(names), *columns, message=message, converged=converged)
+        columns = zip(Evaluation._fields, zip(*descent.rows, strict=True), strict=True)
+        return OptimizationPath(
+            tuple(names),
+            accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
+            message=message,
+            converged=converged,
+            **{name: np.array(values) for name, values in columns},
+        )

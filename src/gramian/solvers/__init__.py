@@ -10,12 +10,11 @@ from gramian.solvers.margin.blocked_ascent import blocked_ascent
 from gramian.solvers.margin.coordinate_ascent import coordinate_ascent
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.margin.smo import smo
+from gramian.solvers.rkhs.conjugate_gradient import kernel_cg, parameter_cg
 from gramian.solvers.rkhs.exact import exact
 from gramian.solvers.rkhs.expectation_maximization import expectation_maximization
-from gramian.solvers.rkhs.kernel_cg import kernel_cg
 from gramian.solvers.rkhs.minres import minres
 from gramian.solvers.rkhs.newton import newton
-from gramian.solvers.rkhs.parameter_cg import parameter_cg
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.solution import Progress, Solution
 

@@ -21,19 +21,20 @@ Cost
 
 Deviations
     The derivation asks of ⟨g, w⟩ that it be linear in g, not in w, and so do we: minorants of φ may be curved, and φ
-    itself need not be convex. `contrast_split` makes use of it. Nothing is known of J before the first subgradient but
+    itself need not be convex. `ContrastSplit` makes use of it. Nothing is known of J before the first subgradient but
     what the objective says; the paper's bounds C and 0 are those of its hinge losses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.history import Bounds
+from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["SplitObjective", "dual_averaging"]
 
@@ -129,7 +130,13 @@ def dual_averaging(
     >>> solution.coefficients, solution.objective
     (array([1.]), 2.5)
     """
-    recorder = _Bounds(epsilon, max_iter, callback)
+    if not callable(epsilon) and not epsilon >= 0:
+        raise ValueError(f"epsilon must be >= 0 or callable, got {epsilon!r}.")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter must be >= 1, got {max_iter!r}.")
+    allowed = epsilon if callable(epsilon) else lambda upper: epsilon
+    # bounds may rest for long, and then move again: patience is no sign of rounding errors
+    recorder = Bounds(allowed, "epsilon", max_iter, callback, patience=max_iter + 1)
     w = objective.start()
     mean, constant, dual = 0.0, 0.0, objective.lower
     best = w
@@ -137,9 +144,11 @@ def dual_averaging(
         phi, g = objective.oracle(w)
         recorder.n_products += 1
         value = phi + objective.strong(w)
+        if not np.isfinite(value):
+            raise ValueError(f"The objective is {value} after {step - 1} steps.")
         if value < recorder.upper:
             best = w
-        status = recorder.record(value, dual, objective, w)
+        status = recorder.record(partial(objective.coefficients, w), value, dual)
         if status is not None:
             return recorder.done(objective.coefficients(best), status)
         mean = mean + (g - mean) / step
@@ -147,45 +156,3 @@ def dual_averaging(
         w = objective.minimiser(mean)
         dual = constant + objective.pairing(mean, w) + objective.strong(w)
     raise AssertionError("the recorder ends the loop")
-
-
-class _Bounds(Recorder):
-    """Keeps the best upper and lower bound, and says when they are close enough."""
-
-    def __init__(self, epsilon: Any, max_iter: int, callback: Callback | None):
-        if not callable(epsilon) and not epsilon >= 0:
-            raise ValueError(f"epsilon must be >= 0 or callable, got {epsilon!r}.")
-        if not max_iter >= 1:
-            raise ValueError(f"max_iter must be >= 1, got {max_iter!r}.")
-        # bounds may rest for long, and then move again: patience is no sign of rounding errors
-        super().__init__(None, 0.0, max_iter, callback, patience=max_iter + 1)  # pyright: ignore[reportArgumentType]
-        self.epsilon = epsilon if callable(epsilon) else lambda upper: epsilon
-        self.upper, self.lower = np.inf, -np.inf
-        self.extra: list[tuple[float, float]] = []
-
-    def converged(self, objective: Any, gap: Any) -> Any:
-        return gap <= self.epsilon(float(objective[0]))
-
-    def shortfall(self, result: Solution) -> str:
-        allowed = self.epsilon(result.objective)
-        return f"a duality gap of {result.gap:.2e}, above epsilon={allowed:.2e}"
-
-    def record(self, value: float, dual: float, objective: SplitObjective, w: Any) -> str | None:
-        """Record J and the lower bound of one step; return the status if it was the last one, else None."""
-        if not np.isfinite(value):
-            raise ValueError(f"The objective is {value} after {len(self.rows)} steps.")
-        self.upper, self.lower = min(self.upper, value), max(self.lower, dual)
-        self.extra.append((value, dual))
-        shown = np.empty(0) if self.callback is None else objective.coefficients(w)
-        return self.verdict(shown[..., None], *self._bounds(), moved=True)
-
-    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([self.upper]), np.array([max(self.upper - self.lower, 0.0)])
-
-    def done(self, coefficients: np.ndarray, status: str) -> Solution:
-        """Return the solution with the best bounds."""
-        A = coefficients[..., None]
-        result = self.solution(A, A, *self._bounds(), status)
-        values, duals = np.array(self.extra).T
-        more = {"value": values, "dual": duals}
-        return replace(result, history=result.history | more, latent=None)

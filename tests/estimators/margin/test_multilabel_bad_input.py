@@ -137,7 +137,7 @@ BAD_FITS = [
     # X and weights
     Bad("X with NaN", M3L(), ValueError, ("X contains NaN",), X=spoilt(X, np.nan)),
     Bad("X too large", M3L(), ValueError, ("overflowed", "Scale X"), X=X * 1e200),
-    Bad("Gram matrix indefinite", M3L(kernel="precomputed"), ValueError, ("positive semi-definite",), X=-np.eye(N)),
+    Bad("Gram matrix indefinite", M3L(kernel="precomputed"), ValueError, ("positive semidefinite",), X=-np.eye(N)),
     Bad("weights negative", M3L(), ValueError, ("sample_weight", "-1"), sample_weight=spoilt(np.ones(N), -1)),
     Bad("weights all zero", M3L(), ValueError, ("sample_weight is zero",), sample_weight=np.zeros(N)),
     Bad("weights too short", M3L(), ValueError, ("sample_weight", "(19,)"), sample_weight=np.ones(N - 1)),

@@ -16,7 +16,7 @@ from gramian import (
     PairwiseSVC,
 )
 from gramian.kernels import RBF
-from gramian.kernels.pairwise import pairwise as pk
+from gramian.kernels import pairwise as pk
 from gramian.kernels.similarity import clip
 from gramian.selection import CrossValidationSearch
 
@@ -178,7 +178,7 @@ def test_similarities_must_be_symmetric(estimator, side):
     K, T = similarity(LEFT), similarity(RIGHT)
     (K if side == "left" else T)[0, 1] += 0.5
     model = estimator("precomputed", "precomputed")
-    with pytest.raises(ValueError, match=rf"X.{side} must be symmetric.*reaches 0.5"):
+    with pytest.raises(ValueError, match=rf"X.{side} must be the symmetric.*reaches 0.5"):
         model.fit(Pairs(K, T, *INDEX), target(estimator))
 
 
@@ -209,7 +209,8 @@ def test_indefinite_similarities(complete, sparse):
     X = Pairs(sp.csr_array(K) if sparse else K, T, *index)
     model = RIDGE("precomputed", "precomputed", regularization=0.37, solver="minres", tol=1e-12)
     with pytest.warns(
-        UserWarning, match=r"X.left is no kernel: its smallest eigenvalue is -2.*clip"
+        UserWarning,
+        match=r"X.left is not positive semidefinite: its smallest eigenvalue is -2.*clip",
     ):
         model.fit(X, y)
     G = K[np.ix_(index[0], index[0])] * T[np.ix_(index[1], index[1])]

@@ -73,7 +73,7 @@ def weights(name, matrix, *words, **more):
 
 BAD_FITS = [
     # K and alpha
-    weights("not symmetric", K + np.triu(np.full((4, 4), 0.1), 1), "symmetric", "(K + K.T) / 2"),
+    weights("not symmetric", K + np.triu(np.full((4, 4), 0.1), 1), "symmetric", "(A + A.T) / 2"),
     weights("negative", changed(0, 2, -0.5), "negative", "-0.5", "'animal'", "'cat'"),
     weights("with a zero on the diagonal", changed(1, 1, 0.0), "positive diagonal", "'car'"),
     weights("too small", np.eye(3), "(4, 4)", "(3, 3)", "but the root"),
@@ -86,8 +86,7 @@ BAD_FITS = [
     weights("couples cousins", changed(1, 2, 0.1), "ancestor", "'car'", "'cat'"),
     weights("not positive definite", changed(0, 2, 2.0), "admissible", "smallest eigenvalue", "alpha='auto'"),
     weights("on the border", np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]), "eigenvalue"),
-    weights("of other names", pd.DataFrame(K, ["bus", *NAMES[1:]], NAMES), "rows", "'animal'"),
-    weights("of more names", pd.DataFrame(np.eye(5), [*NAMES, "bus"], [*NAMES, "bus"]), "'bus'"),
+    weights("of other names", pd.DataFrame(K, ["bus", *NAMES[1:]], NAMES), "index", "'animal'"),
     weights("of other columns", pd.DataFrame(K, NAMES, ["bus", *NAMES[1:]]), "columns", "'animal'"),
     weights("that repeats a name", pd.DataFrame(K, NAMES, ["car", *NAMES[1:]]), "columns", "twice"),
     weights("for another method", K, "method='flat'", method="flat"),
@@ -143,7 +142,7 @@ BAD_FITS = [
     Bad("X of one dimension", {}, ValueError, ("Expected 2D array",), X=X[:, 0]),
     Bad("X too large", {}, ValueError, ("overflowed", "Scale X"), X=X * 1e200),
     Bad("X too large, polynomial", {"kernel": "polynomial"}, ValueError, ("overflowed", "Scale X"), X=X * 1e200),
-    Bad("Gram matrix indefinite", {"kernel": "precomputed"}, ValueError, ("positive semi-definite",), X=-np.eye(N)),
+    Bad("Gram matrix indefinite", {"kernel": "precomputed"}, ValueError, ("positive semidefinite",), X=-np.eye(N)),
     Bad("Gram matrix not square", {"kernel": "precomputed"}, ValueError, ("square",)),
     Bad("weights negative", {}, ValueError, ("sample_weight", "-1"), sample_weight=spoilt(np.ones(N), -1)),
     Bad("weights all zero", {}, ValueError, ("sample_weight is zero",), sample_weight=np.zeros(N)),

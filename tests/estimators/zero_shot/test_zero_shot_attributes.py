@@ -484,8 +484,8 @@ def test_bad_signatures_and_candidates(kind, signatures, candidates, error, mess
     "options, error, message",
     [
         ({"mapping": "far"}, ValueError, "mapping must be one of 'nearest', 'direct'; got 'far'"),
-        ({"shrinkage": 1.5}, ValueError, "shrinkage must be from 0 to 1, got 1.5"),
-        ({"shrinkage": 0.0}, ValueError, "singular.*larger shrinkage"),
+        ({"shrinkage": 1.5}, ValueError, "shrinkage must be a finite number >= 0 and <= 1, got 1.5"),
+        ({"shrinkage": 0.0}, ValueError, "must be positive definite.*larger shrinkage"),
         ({"priors": [1, 2]}, ValueError, r"priors must have shape \(1,\), one for each candidate"),
         ({"priors": {"horse": 1}}, ValueError, "candidates, but 'zebra' is missing"),
         ({"priors": {"zebra": 1, "pig": 1}}, ValueError, "signatures, but 'pig' has none"),
@@ -538,5 +538,5 @@ def test_not_fitted_and_no_probabilities():
 def test_pairs_of_another_loss():
     model = ZeroShotClassifier(ANIMALS, PairwiseSVC(right_kernel="linear"), "all").fit(X, Y)
     assert model.score(NEW, TRUTH) > 0.5
-    with pytest.raises(TypeError, match="estimator must be one for pairs"):
+    with pytest.raises(TypeError, match="estimator must be an estimator for pairs"):
         ZeroShotClassifier(ANIMALS, LogisticRegression()).fit(X, Y)

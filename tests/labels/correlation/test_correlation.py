@@ -209,12 +209,12 @@ def test_a_singular_matrix_needs_shrinkage():
     few = _random_labels(0, 10, 85)
     assert np.linalg.eigvalsh(class_correlation(few))[0] >= 0.1 - 1e-12
     with pytest.raises(
-        ValueError, match=r"10 classes is singular.*shrinkage than 0, for example 0.1"
+        ValueError, match=r"10 classes must be positive definite.*shrinkage than 0, for example 0.1"
     ):
         class_correlation(few, shrinkage=0.0)
     twice = _random_labels(0, 50, 3)[:, [0, 1, 2, 0]]
     for centered in (False, True):
-        with pytest.raises(ValueError, match="singular"):
+        with pytest.raises(ValueError, match="must be positive definite"):
             empirical_correlation(twice, shrinkage=0.0, centered=centered)
     assert empirical_correlation(twice, shrinkage=0.01)[0, 3] == pytest.approx(0.99)
 
@@ -238,7 +238,10 @@ def test_one_class_or_one_example_is_enough():
         (([["yes", "no"]],), "signatures must be a matrix of numbers"),
         ((sp.csr_array([[0.0, 2.0]]),), r"got 2.0"),
         ((sp.csr_array([[0, -1]]),), "got 0 and -1 together"),
-        (({"a": [1, 0], "b": [1]},), r"in every class, got shapes \(1,\), \(2,\)"),
+        (
+            ({"a": [1, 0], "b": [1]},),
+            "signatures must be a matrix of numbers with rows of equal length",
+        ),
         ((SIGNATURES, [1, 2]), r"priors must have shape \(3,\), one for each class"),
         ((SIGNATURES, [1, 2, -1]), "priors must be finite and not negative, got -1"),
         ((SIGNATURES, [1, 2, np.nan]), "priors must be finite"),
@@ -256,7 +259,7 @@ def test_one_class_or_one_example_is_enough():
     ],
 )
 def test_bad_signatures_and_priors_are_refused(arguments, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         class_correlation(*arguments)
 
 
@@ -265,9 +268,13 @@ def test_bad_signatures_and_priors_are_refused(arguments, words):
     [
         ({"sample_weight": [1.0]}, ValueError, r"sample_weight must have shape \(3,\)"),
         ({"sample_weight": [1.0, -1.0, 2.0]}, ValueError, "not negative"),
-        ({"shrinkage": 1.5}, ValueError, "shrinkage must be from 0 to 1, got 1.5"),
-        ({"shrinkage": np.nan}, ValueError, "shrinkage must be from 0 to 1"),
-        ({"shrinkage": "ledoit"}, TypeError, "shrinkage must be a number"),
+        (
+            {"shrinkage": 1.5},
+            ValueError,
+            "shrinkage must be a finite number >= 0 and <= 1, got 1.5",
+        ),
+        ({"shrinkage": np.nan}, ValueError, "shrinkage must be a finite number >= 0 and <= 1"),
+        ({"shrinkage": "ledoit"}, TypeError, "shrinkage must be a finite number"),
     ],
 )
 def test_bad_weights_and_shrinkages_are_refused(keywords, error, words):
@@ -311,7 +318,7 @@ def test_a_flat_taxonomy_and_no_decay_leave_labels_unrelated():
     "keywords, words",
     [
         ({"decay": 1.0}, "decay must be below 1"),
-        ({"decay": -0.5}, "decay must be from 0 to 1"),
+        ({"decay": -0.5}, "decay must be a finite number >= 0 and <= 1"),
         ({"labels": []}, "labels is empty"),
         ({"labels": ["cat", "dog", "cat"]}, "'cat' is repeated"),
         ({"labels": ["cat", "root"]}, "must not hold the root, 'root'"),
@@ -341,7 +348,9 @@ def test_features_are_correlated_by_the_scaled_kernel(rng):
 
 def test_equal_features_need_shrinkage_or_noise(rng):
     F = rng.normal(size=(4, 3))[[0, 1, 2, 0]]
-    with pytest.raises(ValueError, match=r"kernel of features is singular.*shrinkage"):
+    with pytest.raises(
+        ValueError, match=r"kernel of features must be positive definite.*shrinkage"
+    ):
         feature_correlation(F)
     assert feature_correlation(F, shrinkage=0.1)[0, 3] == pytest.approx(0.9)
     assert feature_correlation(F, RBF(1.0) + White(0.25))[0, 3] == pytest.approx(0.8)
@@ -392,12 +401,12 @@ def test_a_graph_correlates_neighbours():
     "adjacency, keywords, error, words",
     [
         (nx.DiGraph([(0, 1)]), {}, ValueError, "adjacency must be symmetric"),
-        (np.ones((2, 3)), {}, ValueError, r"adjacency must be a square .* got shape \(2, 3\)"),
-        (np.empty((0, 0)), {}, ValueError, "adjacency must be a square"),
+        (np.ones((2, 3)), {}, ValueError, r"adjacency must have shape \(n_labels, n_labels\), .* got \(2, 3\)"),
+        (np.empty((0, 0)), {}, ValueError, "adjacency must have shape"),
         ([[0, np.nan], [np.nan, 0]], {}, ValueError, "adjacency must be finite, got nan for labels 0 and 1"),
-        (np.eye(2), {"strength": -1}, ValueError, "strength must be finite and at least 0"),
-        (np.eye(2), {"strength": "much"}, TypeError, "strength must be a number"),
-        (np.ones((2, 2)), {"strength": 1e15}, ValueError, "singular.*Lower strength"),
+        (np.eye(2), {"strength": -1}, ValueError, "strength must be a finite number >= 0"),
+        (np.eye(2), {"strength": "much"}, TypeError, "strength must be a finite number >= 0"),
+        (np.ones((2, 2)), {"strength": 1e15}, ValueError, "positive definite.*Lower strength"),
     ],
 )  # fmt: skip
 def test_bad_graphs_are_refused(adjacency, keywords, error, words):
@@ -414,7 +423,7 @@ def test_shrinkage_goes_from_the_matrix_to_its_diagonal():
     np.testing.assert_array_equal(shrunk(R, 1), np.diag([2.0, 1.0]))
     np.testing.assert_allclose(shrunk(R, 0.25), [[2.0, -0.9], [-0.9, 1.0]])
     np.testing.assert_array_equal(class_correlation(SIGNATURES, shrinkage=1.0), np.eye(4))
-    with pytest.raises(ValueError, match="shrinkage must be from 0 to 1"):
+    with pytest.raises(ValueError, match="shrinkage must be a finite number >= 0 and <= 1"):
         shrunk(R, -0.1)
 
 
@@ -427,7 +436,7 @@ def test_nearest_correlations_of_higham():
     ):
         R = nearest_correlation(three, floor=1e-12)
     np.testing.assert_allclose(R[[0, 0], [1, 2]], [0.7607, 0.1573], atol=5e-5)
-    with pytest.warns(UserWarning, match="diagonal is not one"):
+    with pytest.warns(UserWarning, match="not all entries of its diagonal are 1"):
         R = nearest_correlation(four, floor=1e-12)
     expected = [[1.0, -0.8084, 0.1916, 0.1068], [-0.8084, 1.0, -0.6562, 0.1916]]
     np.testing.assert_allclose(R[:2], expected, atol=5e-5)
@@ -459,7 +468,7 @@ def test_nearest_correlation_is_a_correlation_and_no_other_is_nearer(seed, floor
 
 
 def test_nearest_correlation_refuses():
-    with pytest.raises(ValueError, match="floor must be above 0 and below 1, got 0"):
+    with pytest.raises(ValueError, match="floor must be a finite number > 0 and < 1, got 0"):
         nearest_correlation(np.eye(2), floor=0)
     with pytest.raises(ValueError, match="matrix must be finite"):
         nearest_correlation([[1.0, np.nan], [np.nan, 1.0]])
@@ -469,14 +478,14 @@ def test_nearest_correlation_refuses():
     "R, words",
     [
         (np.eye(2), r"label_correlation must have shape \(3, 3\), .* got \(2, 2\)"),
-        (np.ones(3), r"must be a square matrix .* got shape \(3,\)"),
-        (np.ones((3, 2)), r"must be a square matrix .* got shape \(3, 2\)"),
+        (np.ones(3), r"must have shape \(n_labels, n_labels\), .* got \(3,\)"),
+        (np.ones((3, 2)), r"must have shape \(n_labels, n_labels\), .* got \(3, 2\)"),
         (np.diag([1.0, np.inf, 1.0]), "must be finite, got inf for labels 1 and 1"),
         (np.eye(3) + np.eye(3, k=1) * 0.2, "symmetric, .* labels 0 and 1 are 0.2 and 0, a difference of 0.2"),
         (np.diag([1.0, 0.0, 1.0]), "positive diagonal, got 0 for label 1"),
         (np.ones((3, 3)), r"positive definite, .*\.shrunk\(R, 0.1\)"),
         (3 * np.eye(3, k=1) + 3 * np.eye(3, k=-1) + np.eye(3), "smallest eigenvalue is -3.24"),
-        ("identity", "must be a matrix of numbers, got 'identity'"),
+        ("identity", "must be a matrix of numbers .*got 'identity'"),
         (np.eye(3) * 1j, "must be a matrix of numbers"),
     ],
 )  # fmt: skip
@@ -526,7 +535,7 @@ def test_frames_are_brought_into_the_order_of_the_labels():
     [
         (["a", "x", "y"], ["a", "x", "y"], "but 'b', 'c' is not in its index"),
         (["a", "b", "c"], ["a", "b", "d"], "but 'c' is not in its columns"),
-        (["a", "b", "b"], ["a", "b", "b"], "its index repeats 'b'"),
+        (["a", "b", "b"], ["a", "b", "b"], "twice in its index: 'b'"),
     ],
 )
 def test_frames_with_other_names_are_refused(index, columns, words):

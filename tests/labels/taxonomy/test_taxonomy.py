@@ -291,7 +291,7 @@ class TestAsking:
         leaves = taxonomy.leaves
         np.testing.assert_array_equal(taxonomy.delta(), distance[np.ix_(leaves, leaves)] / 2)
         np.testing.assert_array_equal(taxonomy.descends(every), Phi[leaves].T == 1)
-        np.testing.assert_array_equal(taxonomy.tree.leaf_counts, Phi[leaves].sum(axis=0))
+        np.testing.assert_array_equal(taxonomy.leaf_counts, Phi[leaves].sum(axis=0))
 
     def test_groups(self, pets):
         assert pets.groups("tied").tolist() == [-1, 0, 0, 0, 0, 0, 0, 0]

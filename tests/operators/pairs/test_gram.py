@@ -20,7 +20,7 @@ from pair_oracles import (
 
 from gramian import Pairs
 from gramian.kernels import RBF, Constant, Linear, White
-from gramian.kernels.pairwise import pairwise as pk
+from gramian.kernels import pairwise as pk
 from gramian.operators import PairGram
 from gramian.testing import check_operator
 from gramian.testing._clauses import numerical_gradient

@@ -177,7 +177,7 @@ def test_float32_columns_come_back_as_float32(rng):
 def test_columns_take_turns_in_a_large_grid(rng):
     X = rng.random((3000, 3))
     grid = grid_of(X, None, 0.05, 1e-8)
-    n_nodes = math.prod(grid.sources.shape) * grid.unit.size**3
+    n_nodes = math.prod(grid.sources.shape) * grid.rule.unit.size**3
     assert n_nodes > 2 * gaussian_grid.SMALL_NODES
     B = rng.normal(size=(3000, 3))
     tracemalloc.start()

@@ -85,11 +85,11 @@ def test_the_gap_is_that_of_the_formulas(method, kind):
         state.sweep(everything, 1)
     objective, lower, _ = state.values()
 
-    table, beta, begin = problem.contrasts, {}, state.units[3]
+    table, beta, begin = problem.contrasts, {}, state.dual.begin
     seen = np.zeros(len(t.X), dtype=int)
     outputs = t.margins.outputs
     for k, (x, label) in enumerate(zip(problem.examples, problem.labels, strict=True)):
-        weights = state.beta[begin[k] : begin[k + 1]]
+        weights = state.dual.beta[begin[k] : begin[k + 1]]
         some = slice(*table.start[label : label + 2])
         own, rival = outputs[table.own[some]], outputs[table.rival[some]]
         group = asked(t, t.nodes[x])[seen[x]]
@@ -101,7 +101,7 @@ def test_the_gap_is_that_of_the_formulas(method, kind):
         seen[x] += 1
     S = np.zeros((t.tree.n_nodes, t.tree.n_nodes))
     place = np.argsort(state.order)
-    S[np.ix_(outputs, outputs)] = state.S[np.ix_(place, place)]
+    S[np.ix_(outputs, outputs)] = state.dual.S[np.ix_(place, place)]
     np.testing.assert_allclose(lower, dual(t, beta, S), rtol=1e-9)
     c = state.coefficients(*state.snapshot())
     np.testing.assert_allclose(objective, primal(t, c), rtol=1e-9)

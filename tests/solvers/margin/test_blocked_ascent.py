@@ -9,7 +9,7 @@ from spied_rows import spied
 from gramian.kernels import RBF
 from gramian.operators import GramRows
 from gramian.solvers import MarginProblem, blocked_ascent, coordinate_ascent, smo
-from gramian.solvers.margin.problem import label_batches
+from gramian.solvers.margin.batches import label_batches
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

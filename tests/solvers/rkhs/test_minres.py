@@ -341,5 +341,8 @@ def test_too_few_iterations_warn():
 
 def test_other_losses_are_refused():
     X, y = _data()
-    with pytest.raises(ValueError, match=r"solver='minres'.*Logistic\(\).*Use solver='newton'"):
+    with pytest.raises(
+        ValueError,
+        match=r"solver='minres' .*Squared\(\), got loss .*Logistic. Use solver='newton'",
+    ):
         minres(Problem(Dense(RBF(), X), Logistic(), (y > 0).astype(float)))

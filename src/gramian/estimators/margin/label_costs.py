@@ -14,8 +14,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
+from gramian.estimators.class_weight import of_examples
 from gramian.estimators.margin.label_signs import LabelSigns
 
 __all__ = ["label_weights", "margins"]
@@ -73,17 +73,14 @@ def _margins_from(correlation: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 def label_weights(class_weight: Any, labels: LabelSigns) -> np.ndarray | None:
     """Return weights that broadcast to (n, L), or None."""
+    if not labels.has_columns:
+        weights = of_examples(class_weight, labels.classes, labels.codes)
+        return None if weights is None else weights[:, None]
     if class_weight is None:
         return None
-    if isinstance(class_weight, str) and class_weight != "balanced":
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or {_kinds(labels)}, got {class_weight!r}."
-        )
-    if not labels.has_columns:
-        return _of_classes(class_weight, labels)
     positive = labels.signs > 0
     n, n_labels = positive.shape
-    if isinstance(class_weight, str):
+    if isinstance(class_weight, str) and class_weight == "balanced":
         counts = positive.sum(axis=0)
         pairs = n / (2 * np.maximum(np.array([n - counts, counts]), 1))
     elif isinstance(class_weight, Mapping):
@@ -96,31 +93,10 @@ def label_weights(class_weight: Any, labels: LabelSigns) -> np.ndarray | None:
         pairs = np.array([_pair(weights) for weights in class_weight]).T
     else:
         raise ValueError(
-            f"class_weight must be None, 'balanced' or {_kinds(labels)}, got {class_weight!r}."
+            "class_weight must be None, 'balanced', a dict {0: weight, 1: weight}, or a list of them, one for each "
+            f"label; got {class_weight!r}."
         )
     return np.where(positive, pairs[1], pairs[0])
-
-
-def _of_classes(class_weight: Any, labels: LabelSigns) -> np.ndarray:
-    """Weights (n, 1) of a one-dimensional y, as scikit-learn has them."""
-    if not isinstance(class_weight, (str, Mapping)):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or {_kinds(labels)}, got {class_weight!r}."
-        )
-    codes, classes = labels.codes, labels.classes
-    try:
-        values = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    except ValueError as error:
-        raise ValueError(f"class_weight does not fit the classes in y: {error}") from None
-    for value in values:
-        _check_weight(value)
-    return values[codes][:, None]
-
-
-def _kinds(labels: LabelSigns) -> str:
-    if not labels.has_columns:
-        return "a dict of class: weight"
-    return "a dict {0: weight, 1: weight}, or a list of them, one for each label"
 
 
 def _pair(weights: Any) -> np.ndarray:
@@ -135,10 +111,6 @@ def _pair(weights: Any) -> np.ndarray:
         )
     values = [weights.get(0, weights.get(-1, 1.0)), weights.get(1, 1.0)]
     for value in values:
-        _check_weight(value)
+        if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
+            raise ValueError(f"class_weight must be finite and not negative, got {value!r}.")
     return np.array(values, dtype=np.float64)
-
-
-def _check_weight(value: Any) -> None:
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
-        raise ValueError(f"class_weight must be finite and not negative, got {value!r}.")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-__all__ = ["LabelSigns", "in_kind", "label_signs"]
+from gramian.estimators.examples import TrainingData
+
+__all__ = ["LabelSigns", "Labels", "in_kind", "label_signs"]
 
 _VALUES = {"signs": np.array([-1, 1]), "bool": np.array([False, True])}
 
@@ -51,6 +53,18 @@ class LabelSigns:
         """Number of the class of each example, if y is one-dimensional."""
         positive = self.signs > 0
         return positive[:, 0].astype(int) if self.kind == "binary" else positive.argmax(axis=1)
+
+
+class Labels:
+    """Labels of examples as targets: a column for each label, or one class for each example."""
+
+    checks: ClassVar = {"multi_output": True}
+
+    def flattened(self, y: Any) -> Any:
+        return y
+
+    def read(self, data: TrainingData) -> LabelSigns:
+        return label_signs(data.y, data.given)
 
 
 def label_signs(y: Any, given: Any) -> LabelSigns:

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import solvers
 from gramian._core.arrays import Array
-from gramian._core.memory import working_memory
-from gramian._core.validation import check_choice, check_flag, check_number, check_sample_weight
-from gramian.estimators.inputs import all_or_nothing
+from gramian._core.docstrings import described
+from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_sigmoids, sigmoids
 from gramian.estimators.margin.label_costs import label_weights, margins
-from gramian.estimators.margin.label_signs import LabelSigns, in_kind, label_signs
-from gramian.estimators.margin.representer import RepresenterModel, check_size, features
+from gramian.estimators.margin.label_signs import Labels, LabelSigns, in_kind
+from gramian.estimators.margin.training import (
+    MarginMachine,
+    MarginTraining,
+    has_probability,
+    not_all_zero,
+    refuse_other_libraries,
+)
+from gramian.estimators.rules import choice, flag
+from gramian.estimators.single import FeatureMachine
 from gramian.kernels import Kernel
 from gramian.labels import check_correlation
-from gramian.operators import GramRows
-from gramian.selection import fold_masks
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import MarginProblem, Solution
 
 __all__ = ["M3LClassifier"]
@@ -38,15 +43,9 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 }
 
 
-def _needs_probability(estimator: M3LClassifier) -> bool:
-    if not estimator.probability:
-        raise AttributeError(
-            "predict_proba needs M3LClassifier(probability=True), which calibrates decision values on held-out folds."
-        )
-    return True
-
-
-class M3LClassifier(ClassifierMixin, RepresenterModel):
+@described(FeatureMachine, MarginMachine)
+@dataclass(eq=False, repr=False)
+class M3LClassifier(ClassifierMixin, MarginMachine):
     """Max-margin multi-label classification (M3L): one SVM for each label, coupled by a prior label correlation R.
 
     Minimises ``2 C Σ_il w_i max(0, 1 − y_il u_l(x_i)) + ½ Σ_lk (R⁻¹)_lk ⟨f_l, f_k⟩`` over ``u_l = f_l + b_l``
@@ -67,10 +66,7 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         DataFrame with names of labels is put into the order of y; a callable gets the signs of y, an array of −1
         and +1 of shape (n_samples, L), and returns R. For a multi-class y the labels are its classes; a binary y
         is a single label.
-    kernel : str or Kernel, default="linear"
-        A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
-        "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
-        training data.
+    |kernel|
     loss : {"hamming", "correlation"}, array or callable, default="hamming"
         What a wrong label costs. "hamming" is 2 for each. An array of shape (L,) has a cost for each label, one
         of shape (2, L) the costs of false alarms in its first and of missed labels in its second row. A callable
@@ -87,16 +83,14 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         Whether to calibrate `predict_proba` by a sigmoid for each label (Platt), one for all classes if y is
         one-dimensional, on decision values of held-out folds. It takes ``cv`` more fits, which start from the
         solution. R is not estimated anew in each fold.
-    cv : int, splitter or iterable of splits, default=5
-        Folds for ``probability``.
+    |cv|
     solver : {"auto", "smo", "blocked", "coordinate"}, default="auto"
         "coordinate" is dual coordinate ascent on features, for linear kernels; "blocked" and "smo" work on rows
         of the Gram matrix. "auto" is "coordinate" for a linear kernel unless there are few examples (at most 1000, or
         5000 with a label correlation) or fewer than dense features, and "blocked" otherwise.
     tol : float, default=1e-4
         Stop when the duality gap is at most ``tol`` × objective.
-    max_iter : int, default=None
-        Most iterations; None is the solver's own limit.
+    |max_iter|
     warm_start : bool, default=False
         Keep all dual coefficients in `solution_`, and start from them when the number of examples and labels is
         the same.
@@ -113,12 +107,10 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         R in the order of the labels; None if there is none.
     coef_ : ndarray of shape (L, n_features)
         Weights of the features, for linear kernels.
-    support_ : ndarray of int of shape (n_support,)
-        Examples with a coefficient that is not zero, for other kernels.
+    |support_|
     dual_coef_ : ndarray of shape (n_support, L)
         Their coefficients A R, for other kernels.
-    X_fit_ : array or sparse array of shape (n_support, n_features)
-        Their features, for other kernels that are not precomputed.
+    |X_fit_|
     intercept_ : ndarray of shape (L,)
     calibration_ : ndarray of shape (2, L)
         Slope and offset of each sigmoid, with ``probability=True``.
@@ -128,9 +120,9 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         Name of the solver that was used.
     solution_ : Solution
         Certificate, status and history. Its coefficients are kept with ``warm_start=True`` only.
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    |n_iter_|
+    |n_features_in_|
+    |feature_names_in_|
 
     References
     ----------
@@ -154,64 +146,58 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
     'converged'
     """
 
-    classes_: Any
-    label_correlation_: np.ndarray | None
-    calibration_: np.ndarray
-    solution_: Solution
-    _kind: str
+    C: float = 1.0
+    label_correlation: Any = None
+    kernel: Any = "linear"
+    _: KW_ONLY
+    loss: Any = "hamming"
+    solver: str = "auto"
+    warm_start: bool = False
 
-    _optional = ("label_names_", "calibration_")
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        label_correlation: Any = None,
-        kernel: Any = "linear",
-        *,
-        loss: Any = "hamming",
-        intercept_variance: float = 1.0,
-        class_weight: Any = None,
-        probability: bool = False,
-        cv: Any = 5,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-    ):
-        self.C = C
-        self.label_correlation = label_correlation
-        self.kernel = kernel
-        self.loss = loss
-        self.intercept_variance = intercept_variance
-        self.class_weight = class_weight
-        self.probability = probability
-        self.cv = cv
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-
-    # --- scikit-learn -----------------------------------------------------------------------
+    _rules = MarginMachine._rules | {"solver": choice("auto", *SOLVERS), "warm_start": flag}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
 
-    # --- validate ---------------------------------------------------------------------------
+    # --- fit --------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        self._kernel_asked_for()
-        check_number("C", self.C, strict=True)
-        check_number("intercept_variance", self.intercept_variance)
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
-        check_number("tol", self.tol)
-        if self.max_iter is not None:
-            check_number("max_iter", self.max_iter, low=1, whole=True)
-        check_flag("probability", self.probability)
-        check_flag("warm_start", self.warm_start)
+    def _targets(self) -> Labels:
+        return Labels()
+
+    def _training(self, data: TrainingData) -> MarginTraining:
+        refuse_other_libraries(type(self).__name__, data.X)
+        labels = self._targets().read(data)
+        R = self._correlation(labels)
+        name = self._solver_name(data.kernel, data.X, correlated=R is not None)
+        rows_of = FeatureRows.from_kernel if name == "coordinate" else GramRows
+        inputs = rows_of(data.kernel, data.X, self.intercept_variance)
+        margin, caps = margins(self.loss, labels.signs, R), self._caps(labels, data.weights)
+        problem = MarginProblem(inputs, labels.signs, R, margin, caps)
+        fitted = {
+            "classes_": labels.classes,
+            "label_correlation_": R,
+            "solver_": name,
+            "_kind": labels.kind,
+        }
+        if labels.has_columns and labels.names is not None:
+            fitted["label_names_"] = labels.names
+        chosen = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter)
+        if name == "coordinate":  # the others are deterministic
+            chosen = partial(chosen, random_state=self._seed())
+        return MarginTraining(
+            self,
+            data,
+            problem,
+            lambda problem, start, callback: chosen(problem, start=start, callback=callback),
+            fitted,
+            codes=labels.signs if labels.has_columns else labels.codes,
+            calibrate=partial(_calibrated, labels, data.weights),
+            start=self._start(problem),
+            mix=R,
+            keep=self.warm_start,
+        )
 
     def _correlation(self, labels: LabelSigns) -> np.ndarray | None:
         R: Any = self.label_correlation
@@ -229,16 +215,10 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
     def _caps(self, labels: LabelSigns, weights: np.ndarray | None) -> Any:
         """Largest coefficients: 2 C × weights."""
         caps = 2.0 * self.C
-        if weights is not None:
-            caps = caps * weights[:, None]
-        of_classes = label_weights(self.class_weight, labels)
-        if of_classes is not None:
-            caps = caps * of_classes
-        if not np.any(caps):
-            raise ValueError(
-                "class_weight × sample_weight is zero for every example: at least one must be positive."
-            )
-        return caps
+        rows = None if weights is None else weights[:, None]
+        for factor in (rows, label_weights(self.class_weight, labels)):
+            caps = caps if factor is None else caps * factor
+        return not_all_zero(caps)
 
     def _solver_name(self, kernel: Kernel, X: Array, *, correlated: bool) -> str:
         linear = kernel.linear_variance is not None
@@ -249,94 +229,8 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
             )
         if self.solver != "auto":
             return self.solver
-        return "coordinate" if linear and not _gram_is_better(X, correlated) else "blocked"
-
-    # --- fit --------------------------------------------------------------------------------
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> M3LClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Or the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
-        y : array, sparse array or DataFrame of shape (n_samples, L), or array of shape (n_samples,)
-            Which labels each example has: 0 and 1, −1 and 1, or booleans; 0 and 1 if sparse. Or one-dimensional:
-            the class of each example, two or more.
-        sample_weight : array of shape (n_samples,), default=None
-            Weight zero leaves an example out.
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            self._fit(X, y, sample_weight)
-        return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._check_parameters()
-        X, checked = self._validated(X, y, multi_output=True)
-        self._refuse_other_libraries(X)
-        labels = label_signs(checked, y)
-        weights = check_sample_weight(sample_weight, np.empty((X.shape[0], 1)))
-        kernel = self._kernel_asked_for().resolve(X, weights)
-        R = self._correlation(labels)
-        name = self._solver_name(kernel, X, correlated=R is not None)
-        margin, caps = margins(self.loss, labels.signs, R), self._caps(labels, weights)
-        folds = None
-        if self.probability:
-            split_by = labels.signs if labels.has_columns else labels.codes
-            folds = fold_masks(self.cv, X, split_by, classifier=True)
-        inputs = (
-            features(kernel, X, self.intercept_variance)
-            if name == "coordinate"
-            else GramRows(kernel, X, self.intercept_variance)
-        )
-        check_size(inputs)
-        problem = MarginProblem(inputs, labels.signs, R, margin, caps)
-        fitted = {
-            "classes_": labels.classes,
-            "kernel_": kernel,
-            "label_correlation_": R,
-            "solver_": name,
-            "_kind": labels.kind,
-        }
-        if labels.has_columns and labels.names is not None:
-            fitted["label_names_"] = labels.names
-        chosen = self._solver(name)
-
-        def solve(problem: MarginProblem, start: np.ndarray | None, callback: Any) -> Solution:
-            return chosen(problem, start=start, callback=callback)
-
-        def calibrate(rows: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-            of_rows, signs = None if weights is None else weights[rows], labels.signs[rows]
-            if labels.kind == "multiclass":  # one sigmoid for all classes keeps their order
-                of_rows = None if of_rows is None else np.repeat(of_rows, signs.shape[1])
-                values, signs = values.reshape(-1, 1), signs.reshape(-1, 1)
-            return {"calibration_": fit_sigmoids(values, signs, of_rows)}
-
-        self._solve(
-            problem,
-            fitted,
-            X,
-            checked,
-            solve,
-            start=self._start(problem),
-            mix=R,
-            folds=folds,
-            calibrate=calibrate,
-            keep=self.warm_start,
-        )
-
-    def _solver(self, name: str) -> Callable[..., Solution]:
-        """The solver with the settings of this estimator."""
-        options: dict[str, Any] = {"tol": self.tol, "random_state": self._seed()}
-        if self.max_iter is not None:
-            options["max_iter"] = self.max_iter
-
-        return partial(SOLVERS[name], **options)
+        few_examples = 5000 if correlated else 1000
+        return "blocked" if not linear or gram_is_faster(X, few_examples) else "coordinate"
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
@@ -378,7 +272,7 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         check_is_fitted(self)
         return in_kind(self._kind, self.classes_, self._latent(X, "predict"))
 
-    @available_if(_needs_probability)
+    @available_if(has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label, each by itself; of each class for a one-dimensional y.
 
@@ -393,12 +287,7 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         -------
         ndarray of shape (n_samples, L), or (n_samples, n_classes) with rows that sum to one
         """
-        check_is_fitted(self)
-        if not hasattr(self, "calibration_"):
-            raise NotFittedError(
-                "This M3LClassifier was fitted with probability=False; fit it again with True."
-            )
-        P = sigmoids(self.calibration_, self._latent(X, "predict_proba"))
+        P = sigmoids(self._calibrated("calibration_"), self._latent(X, "predict_proba"))
         if self._kind == "binary":
             return np.hstack([1 - P, P])
         if self._kind == "multiclass":
@@ -407,12 +296,12 @@ class M3LClassifier(ClassifierMixin, RepresenterModel):
         return P
 
 
-def _gram_is_better(X: Array, correlated: bool) -> bool:
-    """Whether a linear model is solved faster by rows of its Gram matrix than by features.
-
-    Working sets take fewer and better steps than single coefficients; each costs n instead of the non-zeros of an
-    example. Measured with 40 labels: at 1000 sparse documents 2.5 times as fast without, 7 and more with correlations.
-    """
-    n, d = X.shape
-    few = n <= (5000 if correlated else 1000) or (not sp.issparse(X) and d > n)
-    return few and n * n * X.dtype.itemsize <= working_memory()
+def _calibrated(
+    labels: LabelSigns, weights: np.ndarray | None, rows: np.ndarray, values: np.ndarray
+) -> dict[str, Any]:
+    """Sigmoids of the decision values of held-out rows."""
+    of_rows, signs = None if weights is None else weights[rows], labels.signs[rows]
+    if labels.kind == "multiclass":  # one sigmoid for all classes keeps their order
+        of_rows = None if of_rows is None else np.repeat(of_rows, signs.shape[1])
+        values, signs = values.reshape(-1, 1), signs.reshape(-1, 1)
+    return {"calibration_": fit_sigmoids(values, signs, of_rows)}

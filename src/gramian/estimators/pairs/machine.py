@@ -1,180 +1,145 @@
-"""What estimators for pairs share: input as pairs or as a wide table, kernels of objects, early stopping.
-
-No mathematics: `kernels.pairwise` has the kernels, `operators.pair_gram` their products.
-"""
+"""Machines with a smooth loss on pairs: what the four estimators for pairs share."""
 
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_array
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.callback import with_callbacks
 
 from gramian import solvers
 from gramian._core.arrays import Array
-from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_number, check_similarity, naming_text
+from gramian._core.docstrings import described
+from gramian._core.validation import check_number
 from gramian.estimators.early_stopping import Validation
-from gramian.estimators.inputs import all_or_nothing
-from gramian.estimators.machine import KernelMachine
-from gramian.kernels import Kernel
-from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
+from gramian.estimators.examples import TrainingData
+from gramian.estimators.fitting import fit_machine
+from gramian.estimators.pairs.examples import PairExamples
+from gramian.estimators.rules import choice, count
+from gramian.estimators.smooth import KernelMachine, SmoothTraining
+from gramian.estimators.targets import SmoothTargets
 from gramian.operators.pairs.gram import FORMS
-from gramian.pairs import Pairs, split_columns
-from gramian.selection import pair_setting
+from gramian.pairs import Pairs
 
-__all__ = ["PairwiseMachine", "checked_path"]
+__all__ = ["SOLVERS", "PairwiseMachine", "checked_path"]
+
+SOLVERS = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
 
 
+@described(KernelMachine)
+@dataclass(eq=False, repr=False)
 class PairwiseMachine(KernelMachine):
-    """Base of the estimators for pairs, besides a kernel machine; see a subclass for the parameters."""
+    """Base of the estimators for pairs.
 
-    left_kernel: Any
-    right_kernel: Any
-    pairwise_kernel: Any
-    left_columns: Any
-    right_columns: Any
-    patience: int
-    max_inner: int | None
+    Parameters
+    ----------
+    left_kernel, right_kernel : str or Kernel, default=None
+        Kernels of the left and right objects: objects of `gramian.kernels` or their names, "precomputed" for tables
+        that are matrices of similarities. None is "rbf".
+    pairwise_kernel : str or PairwiseKernel, default="kronecker"
+        How they make a kernel of pairs: "linear", "poly2d", "kronecker", "gaussian", "cartesian", and for pairs of one
+        kind of object, whose kernel is ``left_kernel``, "symmetric", "antisymmetric", "ranking", "mlpk"; see
+        `gramian.kernels.pairwise`.
+    left_columns, right_columns : slice, list of int or str, or mask, default=None
+        For a wide table X, with the features of both objects in each row: which columns belong to which object. One
+        given: the other is the rest. None given: the first half is left. Not used for `Pairs`.
+    optimize : None, "cv" or CrossValidationSearch, default=None
+        "cv" learns all kernel parameters that are not fixed, and the variance (1/λ), by the gradient of the
+        cross-validated loss.
+    cv : int, splitter or iterable of splits, default=5
+        Folds for ``optimize``; ``PairKFold(setting)`` learns for new objects.
+    |regularization|
+    intercept_variance : float, default=0.0
+        Prior variance σ² of the intercept; 0 means none.
+    operator : {"auto", "dual", "primal"}, default="auto"
+        "primal" multiplies through products of features (linear kernels only); "auto" takes the cheaper one.
+    |tol|
+    |max_iter|
+    patience : int, default=10
+        With validation pairs: iterations without a better score after which to stop.
+    warm_start : bool, default=False
+        Start from the previous coefficients when the number of pairs is the same.
+    random_state : int, default=None
+        Not used by the deterministic solvers; accepted by all estimators.
 
-    _operators = FORMS
-    _solvers = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_samples, n_outputs)
+        One coefficient for each training pair.
+    intercept_ : array of shape (n_outputs,)
+    kernel_ : Kernel
+        The pairwise kernel with all its numbers.
+    variances_ : ndarray of shape (1,)
+        Its variance.
+    best_iteration_ : int
+        The iteration that the coefficients are from, counted from 1.
+    |optimization_path_|
+    operator_ : OperatorRecord
+        Which form of the operator was used, and why.
+    |solution_|
+    |n_iter_|
+    X_fit_ : Pairs
+        The training pairs.
+    |n_features_in_|
+    |feature_names_in_|
+    cv_loss_ : float
+        Cross-validated loss of the learned parameters.
+    """
 
-    # --- parameters -------------------------------------------------------------------------
+    left_kernel: Any = None
+    right_kernel: Any = None
+    _: KW_ONLY
+    pairwise_kernel: Any = "kronecker"
+    left_columns: Any = None
+    right_columns: Any = None
+    intercept_variance: float = 0.0
+    patience: int = 10
 
-    def _kernel_asked_for(self) -> Kernel:
-        return as_pairwise_kernel(self.pairwise_kernel, self.left_kernel, self.right_kernel)
+    _rules = KernelMachine._rules | {
+        "operator": choice(*FORMS),
+        "solver": choice("auto", *SOLVERS),
+        "patience": count,
+    }
 
-    def _pairwise_kernel(self) -> PairwiseKernel:
-        """The kernel without a constant factor."""
-        kernel = self._kernel_asked_for().amplitude()[1]
-        assert isinstance(kernel, PairwiseKernel)
-        return kernel
+    def _examples(self) -> PairExamples:
+        return PairExamples(
+            self.left_kernel,
+            self.right_kernel,
+            self.pairwise_kernel,
+            self.left_columns,
+            self.right_columns,
+        )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("patience", self.patience, low=1, whole=True)
-        if getattr(self, "max_inner", None) is not None:
-            check_number("max_inner", self.max_inner, low=1, whole=True)
+    def _score(
+        self, targets: SmoothTargets, pairs: Pairs, y: np.ndarray
+    ) -> Callable[[Array], float]:
+        """Return the score of latent values of validation pairs; the larger, the better."""
+        raise NotImplementedError
 
-    def _limits(self) -> dict[str, int]:
-        limits = super()._limits()
-        inner = getattr(self, "max_inner", None)
-        if self.solver in ("auto", "newton") and inner is not None:
-            limits["max_inner"] = inner
-        return limits
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Any:
+        """Fit the model.
 
-    def _takes_gram_matrix(self) -> bool:
-        return False  # similarities of objects are in the tables
+        Parameters
+        ----------
+        X : Pairs, or array or sparse array of shape (n_samples, n_features)
+            Pairs, or a wide table with the features of both objects in each row; equal ones are found.
+        y : array of shape (n_samples,), or (n_samples, n_outputs) for ridge regression
+        sample_weight : array of shape (n_samples,), default=None
+        X_val, y_val : as X and y, default=None
+            Pairs to validate on: every iteration is scored, the best one is kept, and ``patience`` iterations
+            without a better one stop the fit.
 
-    def _values_of(self, X: Any) -> Array:
-        return X.left
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = False
-        return tags
-
-    # --- input ------------------------------------------------------------------------------
-
-    def _validated(self, X: Any, y: Any, **kwargs: Any) -> tuple[Any, Array]:
-        """X as compact pairs and y, checked."""
-        if isinstance(X, Pairs):
-            X, y = self._checked_pairs(X, y, **kwargs)
-        else:
-            with naming_text(X):
-                X, y = validate_data(
-                    self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **kwargs
-                )
-            left, right = self._columns(X.shape[1])
-            self._left_columns, self._right_columns = left, right
-            X = Pairs.from_wide(X, left, right)
-        kernel = self._pairwise_kernel()
-        self._check_tables(kernel, X)
-        _warn_of_conflicts(X, y)
-        return X, y
-
-    def _checked_pairs(self, X: Pairs, y: Any, **kwargs: Any) -> tuple[Pairs, Array]:
-        if len(X) == 0:
-            raise ValueError("X holds no pairs: at least one is needed.")
-        self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_ = X.shape[1]
-        cut = X.left.shape[1]
-        self._left_columns = np.arange(cut)
-        self._right_columns = np.arange(cut, X.shape[1])
-        if kwargs.get("multi_output") and np.ndim(y) == 2:
-            y = check_array(y, input_name="y", dtype="numeric")
-        else:
-            y = column_or_1d(y, warn=True)
-            if kwargs.get("y_numeric") and y.dtype.kind == "O":
-                y = y.astype(np.float64)
-            if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-                raise ValueError("Input y contains NaN or infinity.")
-        check_consistent_length(X, y)
-        if not self._pairwise_kernel().is_precomputed:
-            X = X.compact()[0]
-        return X, y
-
-    def _columns(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the columns of left and right objects in a wide table."""
-        names = getattr(self, "feature_names_in_", None)
-        known = None if names is None else names.tolist()
-        return split_columns(self.left_columns, self.right_columns, n_features, known)
-
-    def _check_tables(self, kernel: PairwiseKernel, X: Pairs) -> None:
-        """Precomputed similarities are square and symmetric; indefinite ones are warned of."""
-        if kernel.homogeneous:
-            X.as_homogeneous()  # or an error that says why not
-        for side, base in zip(("left", "right"), kernel.bases(), strict=True):
-            if base.is_precomputed and not (side == "right" and X.homogeneous):
-                check_similarity(f"X.{side}", getattr(X, side))
-
-    def _validated_new(self, X: Any, method: str) -> Any:
-        check_is_fitted(self)
-        train = self.X_fit_
-        if not isinstance(X, Pairs):
-            with naming_text(X):
-                X = validate_data(
-                    self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-                )
-            X = Pairs.from_wide(X, self._left_columns, self._right_columns)
-        for side in ("left", "right"):
-            have, need = getattr(X, side).shape[1], getattr(train, side).shape[1]
-            if have != need:
-                raise ValueError(
-                    f"X.{side} has {have} columns, but {type(self).__name__} was fitted with {need}. Objects are "
-                    "described by the same features as in fit, or by similarities to the same objects."
-                )
-        X = X.in_format_of(train)
-        kernel = self._prior.kernels[0]
-        if any(term.left == "identity" for term in getattr(kernel, "terms", ())):
-            self._warn_of_new_pairs(X)
-        return X
-
-    def _warn_of_new_pairs(self, X: Pairs) -> None:
-        new = int(np.sum(pair_setting(self.X_fit_, X) == "D"))
-        if new:
-            warnings.warn(
-                f"{new} of {len(X)} pairs have two objects that were not in training (setting D); the cartesian kernel "
-                "knows nothing about them and predicts the intercept. Use pairwise_kernel='kronecker'.",
-                UserWarning,
-                stacklevel=level_of_caller(),
-            )
-
-    # --- fitting ----------------------------------------------------------------------------
-
-    def _fit_pairs(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Any:
-        """Fit, with early stopping if there are validation pairs."""
+        Returns
+        -------
+        self
+        """
         if (X_val is None) != (y_val is None):
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val must be given together; {missing} is missing.")
@@ -182,31 +147,16 @@ class PairwiseMachine(KernelMachine):
             raise ValueError(
                 f"X_val and y_val are for one output, but y has shape {np.shape(y)}: fit one at a time."
             )
-        with all_or_nothing(self):
-            self._fit(X, y, sample_weight, None if X_val is None else (X_val, y_val))
-        return self
 
-    def _validation_pairs(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """Pairs and values for early stopping."""
-        if not isinstance(X, Pairs):
-            X = check_array(
-                X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X_val"
-            )
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X_val has {X.shape[1]} features, but X has {self.n_features_in_}."
-                )
-            X = Pairs.from_wide(X, self._left_columns, self._right_columns)
-        for side, columns in (("left", self._left_columns), ("right", self._right_columns)):
-            have, need = getattr(X, side).shape[1], max(1, len(columns))
-            if have != need:
-                raise ValueError(f"X_val.{side} has {have} columns, but that of X has {need}.")
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
-        return X, y
+        def training(data: TrainingData) -> SmoothTraining:
+            targets = self._targets().read(data)
+            if X_val is None:
+                return SmoothTraining(self, data, targets)
+            pairs, values = self._examples().read_validation(data.described, X_val, y_val)
+            score = self._score(targets, pairs, values)
+            return SmoothTraining(self, data, targets, Validation(pairs, score, self.patience))
 
-    def _watched(self, X: Any, score: Any) -> Validation:
-        return Validation(X, score, self.patience)
+        return fit_machine(self, X, y, sample_weight, training)
 
     def fit_path(
         self, X: Any, y: Any, regularizations: Sequence[float], sample_weight: Any = None
@@ -242,27 +192,3 @@ def checked_path(regularizations: Any) -> np.ndarray:
     for value in values.tolist():
         check_number("regularizations", value, strict=True)
     return values
-
-
-def _warn_of_conflicts(X: Pairs, y: np.ndarray) -> None:
-    """The same pair with different values: repeated measurements, or a mistake."""
-    if y.ndim != 1:
-        return
-    left, right, cell = X.distinct()
-    if left.size == len(X):
-        return
-    _, code = np.unique(y, return_inverse=True)
-    first = np.zeros(left.size, dtype=np.int64)
-    first[cell[::-1]] = code[::-1]
-    bad = np.unique(cell[code != first[cell]])
-    if bad.size:
-        rows = np.flatnonzero(cell == bad[0])
-        other = rows[code[rows] != code[rows[0]]][0]
-        one, two = y[[rows[0], other]].tolist()
-        warnings.warn(
-            f"{bad.size} pairs occur more than once with different y, first: left object {left[bad[0]]} with right "
-            f"object {right[bad[0]]} has y = {one!r} (row {rows[0]}) and {two!r} (row {other}). All of "
-            "them count, as repeated measurements do; drop or average them if they are mistakes.",
-            UserWarning,
-            stacklevel=level_of_caller(),
-        )

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._core.arrays import Array
-from gramian._core.memory import working_memory
-from gramian._core.validation import check_choice, check_flag, check_number, check_sample_weight
-from gramian.estimators.inputs import all_or_nothing
+from gramian._core.docstrings import described
+from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_temperatures
-from gramian.estimators.margin.representer import RepresenterModel, check_size, features
-from gramian.estimators.tree.decisions import TreeDecisions
-from gramian.estimators.tree.labels import label_weights, node_names, read_labels
-from gramian.estimators.tree.paths import (
-    descend,
-    log_probabilities,
-    path_margins,
-    rivalries,
+from gramian.estimators.margin.training import (
+    MarginMachine,
+    MarginTraining,
+    has_probability,
+    not_all_zero,
+    refuse_other_libraries,
 )
+from gramian.estimators.rules import choice
+from gramian.estimators.single import FeatureMachine
+from gramian.estimators.tree.decisions import TreeDecisions
+from gramian.estimators.tree.labels import TreeLabels, label_weights, node_names
+from gramian.estimators.tree.paths import descend, log_probabilities, path_margins, rivalries
 from gramian.estimators.tree.weights import checked_weights
 from gramian.labels import Taxonomy
 from gramian.labels.margins.tree_margins import (
@@ -39,8 +39,8 @@ from gramian.labels.margins.tree_margins import (
     TreeMargins,
 )
 from gramian.metrics import tree_zero_one_loss
-from gramian.operators import GramRows
-from gramian.selection import fold_masks
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
 __all__ = ["HierarchicalSVC"]
@@ -54,15 +54,9 @@ METHODS: dict[str, type[TreeMargins]] = {
 }
 
 
-def _needs_probability(estimator: HierarchicalSVC) -> bool:
-    if not estimator.probability:
-        raise AttributeError(
-            "Probabilities need HierarchicalSVC(probability=True), which calibrates scores on held-out folds."
-        )
-    return True
-
-
-class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
+@described(FeatureMachine, MarginMachine)
+@dataclass(eq=False, repr=False)
+class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     """Support vector machine for classes that are the leaves of a tree; its nodes learn to differ from their ancestors.
 
     Minimises ``Ω(W) + C Σ_k w_k ℓ_k`` over one normal w_i for each node i but the root. Decisions go from the root to
@@ -93,10 +87,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         How strongly ancestors and descendants are coupled, for "orthogonal": factor of what is off the diagonal of K; 0
         leaves normals alone. The penalty is convex up to some alpha, and an error says to which; "auto" is 1, or 0.9 of
         the largest where 1 is too large.
-    kernel : str or Kernel, default="linear"
-        A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
-        "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
-        training data.
+    |kernel|
     K : array of shape (n_nodes - 1, n_nodes - 1) or DataFrame, default=None
         Weights of the penalty, for "orthogonal": symmetric, not negative, with a positive diagonal, zero unless one
         node is an ancestor of the other. In the order of ``taxonomy_.names[1:]``, or a DataFrame with names of nodes.
@@ -109,8 +100,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
     probability : bool, default=False
         Whether to calibrate `predict_proba`: a temperature for each inner node (one for all leaves if ``method`` is
         "tree_loss" or "flat") from scores of held-out folds. It takes ``cv`` more fits.
-    cv : int, splitter or iterable of splits, default=5
-        Folds for ``probability``.
+    |cv|
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective, and times what it has fallen from W = 0.
     max_iter : int, default=None
@@ -131,12 +121,10 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
     alpha_ : float
     coef_ : ndarray of shape (m, n_features)
         Normals, for linear kernels.
-    support_ : ndarray of int of shape (n_support,)
-        Examples with a coefficient that is not zero, for other kernels.
+    |support_|
     dual_coef_ : ndarray of shape (n_support, m)
         Their coefficients, for other kernels.
-    X_fit_ : array or sparse array of shape (n_support, n_features)
-        Their features, for other kernels that are not precomputed.
+    |X_fit_|
     intercept_ : ndarray of shape (m,)
     temperatures_ : ndarray of shape (n_inner,) or (1,)
         What scores are divided by before the softmax among the children of each inner node, or among all leaves; with
@@ -145,9 +133,9 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         The kernel with all its numbers.
     solution_ : Solution
         Certificate, status and history, without coefficients.
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    |n_iter_|
+    |n_features_in_|
+    |feature_names_in_|
 
     References
     ----------
@@ -168,147 +156,84 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
     'converged'
     """
 
-    taxonomy_: Taxonomy
-    nodes_: np.ndarray
-    K_: np.ndarray
-    alpha_: float
-    temperatures_: np.ndarray
-    solution_: Solution
-    _recursive: bool
+    hierarchy: Any = None
+    method: str = "orthogonal"
+    C: float = 1.0
+    alpha: Any = 1.0
+    kernel: Any = "linear"
+    _: KW_ONLY
+    K: Any = None
+    intercept_variance: float = 0.0
+    tol: float = 1e-3
 
-    _optional = ("K_", "alpha_", "temperatures_")
-
-    def __init__(
-        self,
-        hierarchy: Any = None,
-        method: str = "orthogonal",
-        C: float = 1.0,
-        alpha: Any = 1.0,
-        kernel: Any = "linear",
-        *,
-        K: Any = None,
-        intercept_variance: float = 0.0,
-        class_weight: Any = None,
-        probability: bool = False,
-        cv: Any = 5,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        random_state: Any = None,
-    ):
-        self.hierarchy = hierarchy
-        self.method = method
-        self.C = C
-        self.alpha = alpha
-        self.kernel = kernel
-        self.K = K
-        self.intercept_variance = intercept_variance
-        self.class_weight = class_weight
-        self.probability = probability
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-
-    # --- validate ---------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        self._kernel_asked_for()
-        check_choice("method", self.method, tuple(METHODS))
-        check_number("C", self.C, strict=True)
-        check_number("intercept_variance", self.intercept_variance)
-        check_number("tol", self.tol)
-        if self.max_iter is not None:
-            check_number("max_iter", self.max_iter, low=1, whole=True)
-        check_flag("probability", self.probability)
-        if self.K is not None and self.method != "orthogonal":
-            raise ValueError(
-                f"K is for method='orthogonal'; method={self.method!r} has a penalty of its own."
-            )
-
-    def _caps(
-        self, taxonomy: Taxonomy, nodes: np.ndarray, weights: np.ndarray | None
-    ) -> np.ndarray:
-        """The weight of each example's loss."""
-        caps = np.full(nodes.size, float(self.C))
-        if weights is not None:
-            caps *= weights
-        if self.class_weight is not None:
-            caps *= label_weights(self.class_weight, taxonomy, nodes)
-        if not caps.any():
-            raise ValueError(
-                "class_weight × sample_weight is zero for every example: at least one must be positive."
-            )
-        return caps
+    _rules = MarginMachine._rules | {"method": choice(*METHODS)}
 
     # --- fit --------------------------------------------------------------------------------
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HierarchicalSVC:
-        """Fit the model.
+    def _targets(self) -> TreeLabels:
+        return TreeLabels(self.hierarchy)
 
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-            Or the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
-        y : array of shape (n_samples,)
-            Names of nodes: leaves or inner nodes, not the root.
-        sample_weight : array of shape (n_samples,), default=None
-            Weight zero leaves an example out.
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            self._fit(X, y, sample_weight)
-        return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._check_parameters()
-        X, y = self._validated(X, y)
-        self._refuse_other_libraries(X)
-        taxonomy, classes, nodes = read_labels(self.hierarchy, y)
-        weights = check_sample_weight(sample_weight, np.empty((X.shape[0], 1)))
-        kernel = self._kernel_asked_for().resolve(X, weights)
+    def _training(self, data: TrainingData) -> MarginTraining:
+        refuse_other_libraries(type(self).__name__, data.X)
+        taxonomy, classes, nodes = self._targets().read(data)
         labels, codes = np.unique(nodes, return_inverse=True)
-        fitted: dict[str, Any] = {"classes_": classes, "taxonomy_": taxonomy, "kernel_": kernel}
-        if self.method == "orthogonal":
-            fitted["K_"], fitted["alpha_"] = checked_weights(taxonomy, self.K, self.alpha)
-            margins = Orthogonal(taxonomy, labels, fitted["K_"])
-        else:
-            margins = METHODS[self.method](taxonomy, labels)
-        fitted |= {"nodes_": node_names(taxonomy, margins.outputs), "_recursive": margins.recursive}
-        caps = self._caps(taxonomy, nodes, weights)
-        folds = fold_masks(self.cv, X, codes, classifier=True) if self.probability else None
-        inputs = (
-            features(kernel, X, self.intercept_variance)
-            if kernel.linear_variance is not None and not _gram_is_better(X)
-            else GramRows(kernel, X, self.intercept_variance)
-        )
-        check_size(inputs)
+        margins, penalty = self._margins(taxonomy, labels)
+        caps = self._caps(taxonomy, nodes, data.weights)
+        by_features = data.kernel.linear_variance is not None and not gram_is_faster(data.X)
+        rows_of = FeatureRows.from_kernel if by_features else GramRows
+        inputs = rows_of(data.kernel, data.X, self.intercept_variance)
         problem = ContrastProblem(
             inputs,
             contrasts=margins.contrasts,
             penalty=margins.penalty,
             **margins.units(codes, caps),
         )
-
-        def solve(problem: ContrastProblem, start: Any, callback: Any) -> Solution:
-            # contrast_ascent starts from zero: a start would have to be one for each contrast
-            return contrast_ascent(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=callback,
-                random_state=self._seed(),
-            )
+        fitted = {
+            "classes_": classes,
+            "taxonomy_": taxonomy,
+            "nodes_": node_names(taxonomy, margins.outputs),
+            "_recursive": margins.recursive,
+            **penalty,
+        }
 
         def calibrate(rows: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
-            of_rows = np.ones(rows.size) if weights is None else weights[rows]
+            of_rows = np.ones(rows.size) if data.weights is None else data.weights[rows]
             games = rivalries(taxonomy, nodes[rows], scores, of_rows, recursive=margins.recursive)
             return {"temperatures_": fit_temperatures(games)}
 
-        self._solve(problem, fitted, X, y, solve, folds=folds, calibrate=calibrate)
+        return MarginTraining(self, data, problem, self._solve, fitted, codes, calibrate)
+
+    def _margins(
+        self, taxonomy: Taxonomy, labels: np.ndarray
+    ) -> tuple[TreeMargins, dict[str, Any]]:
+        """The objective of the method, and the weights of its penalty as fitted attributes."""
+        if self.method == "orthogonal":
+            K, alpha = checked_weights(taxonomy, self.K, self.alpha)
+            return Orthogonal(taxonomy, labels, K), {"K_": K, "alpha_": alpha}
+        if self.K is not None:
+            raise ValueError(
+                f"K is for method='orthogonal'; method={self.method!r} has a penalty of its own."
+            )
+        return METHODS[self.method](taxonomy, labels), {}
+
+    def _solve(self, problem: ContrastProblem, start: Any, callback: Any) -> Solution:
+        # contrast_ascent starts from zero: a start would have to be one for each contrast
+        return contrast_ascent(
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=callback,
+            random_state=self._seed(),
+        )
+
+    def _caps(
+        self, taxonomy: Taxonomy, nodes: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
+        """The weight of each example's loss."""
+        caps = np.full(nodes.size, float(self.C))
+        for factor in (weights, label_weights(self.class_weight, taxonomy, nodes)):
+            caps = caps if factor is None else caps * factor
+        return not_all_zero(caps)
 
     # --- predict ----------------------------------------------------------------------------
 
@@ -329,7 +254,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         if self.kernel_.linear_variance is None or not sp.issparse(X):
             U = self._latent(X, "predict")
             return U.shape[0], lambda rows, some: U[rows, some]
-        checked = self._checked_new(X)
+        checked = self._examples().checked_new(self, X)
 
         def scores(rows: np.ndarray, some: slice) -> np.ndarray:
             return checked[rows] @ self.coef_[some].T + self.intercept_[some]
@@ -405,7 +330,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         D[rows, answers] = np.maximum(D[rows, answers], np.finfo(D.dtype).tiny)
         return D[:, 1] if D.shape[1] == 2 else D
 
-    @available_if(_needs_probability)
+    @available_if(has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class: products of the probabilities of nodes among their siblings.
 
@@ -421,21 +346,17 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        if not hasattr(self, "temperatures_"):
-            raise NotFittedError(
-                "This HierarchicalSVC was fitted with probability=False; fit it again with True."
-            )
+        temperatures = self._calibrated("temperatures_")
         U = self._latent(X, "predict_proba")
         if self._recursive:
-            logs = log_probabilities(self.taxonomy_, U, self.temperatures_)
+            logs = log_probabilities(self.taxonomy_, U, temperatures)
             P = np.exp(logs[:, self._class_leaves()])
         else:
-            P = softmax(self._class_scores(U) / self.temperatures_[0], axis=1)
+            P = softmax(self._class_scores(U) / temperatures[0], axis=1)
         return P.astype(U.dtype, copy=False)
 
-    predict_node_proba = available_if(_needs_probability)(TreeDecisions.predict_node_proba)
-    decide = available_if(_needs_probability)(TreeDecisions.decide)
+    predict_node_proba = available_if(has_probability)(TreeDecisions.predict_node_proba)
+    decide = available_if(has_probability)(TreeDecisions.decide)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; below a label that is an inner node every prediction is right.
@@ -456,10 +377,3 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, RepresenterModel):
             return float(super().score(X, y, sample_weight))
         answers = self.predict(X)
         return 1.0 - tree_zero_one_loss(y, answers, self.taxonomy_, sample_weight=sample_weight)
-
-
-def _gram_is_better(X: Array) -> bool:
-    """Whether a linear model is solved by its Gram matrix: dense, with more features than examples."""
-    n, d = X.shape
-    fits = n * n * X.dtype.itemsize <= working_memory()
-    return not sp.issparse(X) and d > n and fits

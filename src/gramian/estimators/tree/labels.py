@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from gramian._core.validation import check_sample_weight
+from gramian.estimators.class_weight import of_examples
+from gramian.estimators.examples import TrainingData
 from gramian.labels import Taxonomy, as_taxonomy
 
-__all__ = ["label_weights", "node_names", "read_labels"]
+__all__ = ["TreeLabels", "label_weights", "node_names", "read_labels"]
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """Names of nodes of a tree as targets; without a hierarchy all of them are below one root."""
+
+    hierarchy: Any
+    checks: ClassVar = {}
+
+    def flattened(self, y: Any) -> Any:
+        return y
+
+    def read(self, data: TrainingData) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
+        return read_labels(self.hierarchy, data.y)
 
 
 def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
@@ -53,24 +69,17 @@ def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np
     return taxonomy, np.sort(leaf_names), _nodes_of(taxonomy, y)
 
 
-def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:
-    """Return the weight of each example by its label, from a dict by name or "balanced"."""
-    labels, codes = np.unique(nodes, return_inverse=True)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_class_weight("balanced", classes=labels, y=nodes)[codes]
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}."
-        )
-    of_nodes = np.ones(taxonomy.n_nodes)
-    try:
-        listed = taxonomy.index(list(class_weight))
-    except ValueError as error:
-        raise ValueError(f"class_weight must name labels. {error}") from None
-    given = [*class_weight.values(), 1.0]  # one that is not listed: those that are may all be zero
-    checked = check_sample_weight(given, np.empty(len(given)), name="class_weight")
-    of_nodes[listed] = np.asarray(checked)[:-1]
-    return of_nodes[nodes]
+def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray | None:
+    """Return the weight of each example by its label; weights of labels that y does not hold are ignored."""
+    numbers, codes = np.unique(nodes, return_inverse=True)
+    if isinstance(class_weight, Mapping):
+        try:
+            listed = taxonomy.index(list(class_weight)).tolist()
+        except ValueError as error:
+            raise ValueError(f"class_weight must name labels. {error}") from None
+        weights = dict(zip(listed, class_weight.values(), strict=True))
+        class_weight = {number: weights.get(number, 1.0) for number in numbers.tolist()}
+    return of_examples(class_weight, numbers, codes)
 
 
 def node_names(taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:

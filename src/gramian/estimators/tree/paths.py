@@ -25,7 +25,7 @@ __all__ = ["descend", "families", "log_probabilities", "path_margins", "rivalrie
 
 def families(taxonomy: Taxonomy) -> Iterator[tuple[int, slice]]:
     """Each inner node, and the columns of its children."""
-    for node, first, end in zip(*taxonomy.tree.families, strict=True):
+    for node, first, end in zip(*taxonomy.families, strict=True):
         yield int(node), slice(int(first) - 1, int(end) - 1)
 
 
@@ -119,7 +119,7 @@ def rivalries(
         rows = np.flatnonzero(taxonomy.is_leaf[nodes])
         winners = np.searchsorted(taxonomy.leaves, nodes[rows])
         return [(U[rows, : taxonomy.n_leaves], winners, weights[rows])]
-    tree, out = taxonomy.tree, []
+    tree, out = taxonomy, []
     places = tree.preorder[nodes]
     for node, columns in families(taxonomy):
         first = tree.preorder[node]

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,20 +35,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_choice, check_sample_weight
-from gramian.estimators.inputs import all_or_nothing
+from gramian._core.validation import check_number, check_sample_weight, listed
 from gramian.estimators.margin.multilabel import M3LClassifier
-from gramian.estimators.zero_shot.signatures import (
-    ClassDescriptions,
-    TrainingClasses,
-    stacked_signatures,
-)
-from gramian.labels.correlation.inputs import check_share, listed, name_of, normalized_weights
+from gramian.estimators.record import Fitted
+from gramian.estimators.rules import check_parameters, choice
+from gramian.estimators.zero_shot.signatures import ClassDescriptions, TrainingClasses
+from gramian.labels.correlation.inputs import name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
 
 __all__ = ["AttributeClassifier"]
 
-MAPPINGS = ("nearest", "direct")
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 FLOOR = 1e-6  # least probability of an attribute, and of its absence
 
@@ -57,6 +55,7 @@ def _maps_probabilities(classifier: AttributeClassifier) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class AttributeClassifier(ClassDescriptions):
     """Classification through attributes of the classes, also of classes without training examples.
 
@@ -137,27 +136,15 @@ class AttributeClassifier(ClassDescriptions):
     array(['zebra'], dtype='<U5')
     """
 
-    class_prior_: np.ndarray
-    attribute_prior_: np.ndarray
-    estimator_: Any
-    label_correlation_: np.ndarray | None
+    signatures: Any = None
+    estimator: Any = None
+    _: KW_ONLY
+    mapping: str = "nearest"
+    candidates: Any = "auto"
+    priors: Any = None
+    shrinkage: float = 0.1
 
-    def __init__(
-        self,
-        signatures: Any = None,
-        estimator: Any = None,
-        *,
-        mapping: str = "nearest",
-        candidates: Any = "auto",
-        priors: Any = None,
-        shrinkage: float = 0.1,
-    ):
-        self.signatures = signatures
-        self.estimator = estimator
-        self.mapping = mapping
-        self.candidates = candidates
-        self.priors = priors
-        self.shrinkage = shrinkage
+    _rules = {"mapping": choice("nearest", "direct"), "shrinkage": partial(check_number, high=1)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,29 +169,31 @@ class AttributeClassifier(ClassDescriptions):
         -------
         self
         """
-        with all_or_nothing(self):
-            check_choice("mapping", self.mapping, MAPPINGS)
-            check_share("shrinkage", self.shrinkage)
-            classes = self._training_classes(X, y)
-            prior = self._class_prior(classes)
-            of_seen = stacked_signatures(classes.known, classes.seen, np.int64) == 1
-            if (of_seen == of_seen[0]).all():
-                raise ValueError(
-                    f"signatures of the classes in y must differ, but {listed(classes.seen.tolist())} have the same "
-                    "attributes: there is nothing to learn."
-                )
-            self._store_classes(classes, np.int64)
-            _warn_of_twins(self.classes_, self.signatures_)
-            attributes = of_seen.astype(np.int64)[classes.codes]
-            weights = check_sample_weight(sample_weight, np.empty((len(attributes), 1)))
-            model = self._new_estimator(prior)
-            if _m3l_of(model) is not None and classes.names is not None:
-                attributes = _like_frame(self.signatures, attributes)  # for correlations with names
-            model.fit(classes.X, attributes, **_weight_argument(model, weights))
-            self.estimator_ = model
-            self.label_correlation_ = getattr(_m3l_of(model), "label_correlation_", None)
-            self.class_prior_ = prior
-            self.attribute_prior_ = of_seen.mean(axis=0)
+        check_parameters(self, self._rules)
+        classes = self._training_classes(X, y)
+        prior = self._class_prior(classes)
+        of_seen = classes.stacked(classes.seen, np.int64) == 1
+        if (of_seen == of_seen[0]).all():
+            raise ValueError(
+                f"signatures of the classes in y must differ, but {listed(classes.seen.tolist())} have the same "
+                "attributes: there is nothing to learn."
+            )
+        fitted = classes.fitted(np.int64)
+        _warn_of_twins(classes.candidates, fitted["signatures_"])
+        attributes = of_seen.astype(np.int64)[classes.codes]
+        weights = check_sample_weight(sample_weight, np.empty((len(attributes), 1)))
+        model = self._new_estimator(fitted["signatures_"], prior)
+        if _m3l_of(model) is not None and classes.names is not None:
+            attributes = _like_frame(self.signatures, attributes)  # for correlations with names
+        model.fit(classes.X, attributes, **_weight_argument(model, weights))
+        m3l = _m3l_of(model)
+        fitted |= {
+            "estimator_": model,
+            "label_correlation_": None if m3l is None else m3l.label_correlation_,
+            "class_prior_": prior,
+            "attribute_prior_": of_seen.mean(axis=0),
+        }
+        self._fitted = Fitted(fitted)
         return self
 
     def _check_signatures(self, known: dict[Any, np.ndarray], names: np.ndarray | None) -> None:
@@ -240,7 +229,7 @@ class AttributeClassifier(ClassDescriptions):
             priors = [priors[label] for label in labels]
         return normalized_weights("priors", priors, len(labels), "candidate")
 
-    def _new_estimator(self, prior: np.ndarray) -> Any:
+    def _new_estimator(self, signatures: np.ndarray, prior: np.ndarray) -> Any:
         """The multi-label classifier, not fitted, with the correlation of the candidates if it takes one."""
         direct = self.mapping == "direct"
         if self.estimator is None:
@@ -261,7 +250,7 @@ class AttributeClassifier(ClassDescriptions):
             )
         m3l = _m3l_of(model)
         if m3l is not None and m3l.label_correlation is None:
-            R = class_correlation(self.signatures_, prior, shrinkage=self.shrinkage)
+            R = class_correlation(signatures, prior, shrinkage=self.shrinkage)
             m3l.set_params(label_correlation=R)
         return model
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._core.validation import naming_text
-from gramian.labels.correlation.inputs import listed
+from gramian._core.validation import listed, naming_text
+from gramian.estimators.record import FLOATS, Model, validated
 
 __all__ = ["ClassDescriptions", "TrainingClasses", "stacked_signatures"]
 
@@ -37,6 +37,8 @@ class TrainingClasses(NamedTuple):
         Signatures of these classes and all others.
     names : ndarray of shape (n_attributes,) or None
         Names of the attributes, if signatures are a data frame.
+    described : dict
+        Fitted attributes that describe the features.
     """
 
     X: Any
@@ -45,9 +47,27 @@ class TrainingClasses(NamedTuple):
     candidates: np.ndarray
     known: dict[Any, np.ndarray]
     names: np.ndarray | None
+    described: dict[str, Any]
+
+    def stacked(self, labels: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return the signatures of some classes as the rows of a matrix."""
+        return stacked_signatures(self.known, labels, dtype)
+
+    def fitted(self, dtype: Any) -> dict[str, Any]:
+        """Return the fitted attributes that say what the classes are."""
+        named = {} if self.names is None else {"attribute_names_": self.names}
+        return (
+            self.described
+            | named
+            | {
+                "seen_classes_": self.seen,
+                "classes_": self.candidates,
+                "signatures_": self.stacked(self.candidates, dtype),
+            }
+        )
 
 
-class ClassDescriptions(ClassifierMixin, BaseEstimator):
+class ClassDescriptions(ClassifierMixin, Model):
     """Base of classifiers with parameters ``signatures`` and ``candidates``; a subclass says how well a class suits."""
 
     signatures: Any
@@ -65,8 +85,7 @@ class ClassDescriptions(ClassifierMixin, BaseEstimator):
         """Refuse signatures that this classifier cannot use."""
 
     def _training_classes(self, X: Any, y: Any) -> TrainingClasses:
-        with naming_text(X):
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y, described = validated(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         seen, codes = np.unique(y, return_inverse=True)
         if seen.size < 2:
@@ -80,7 +99,8 @@ class ClassDescriptions(ClassifierMixin, BaseEstimator):
                 f"signatures must describe every class in y; missing: {listed(missing)}."
             )
         self._check_signatures(known, names)
-        return TrainingClasses(X, codes, seen, self._chosen(known, seen), known, names)
+        chosen = self._chosen(known, seen)
+        return TrainingClasses(X, codes, seen, chosen, known, names, described)
 
     def _chosen(self, known: dict[Any, np.ndarray], seen: np.ndarray) -> np.ndarray:
         """Sorted labels to choose from."""
@@ -108,24 +128,13 @@ class ClassDescriptions(ClassifierMixin, BaseEstimator):
             )
         return chosen
 
-    def _store_classes(self, classes: TrainingClasses, dtype: Any) -> None:
-        self.seen_classes_ = classes.seen
-        self.classes_ = classes.candidates
-        self.signatures_ = stacked_signatures(classes.known, classes.candidates, dtype)
-        if classes.names is not None:
-            self.attribute_names_ = classes.names
-        elif hasattr(self, "attribute_names_"):  # of an earlier fit
-            del self.attribute_names_
-
     def _new_examples(self, X: Any) -> Any:
         with naming_text(X):
-            return validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-            )
+            return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
     def _other_classes(self, signatures: Any) -> tuple[np.ndarray, np.ndarray]:
         """Classes and signatures that were not given in fit, with the attributes in the order of fit."""
-        names = getattr(self, "attribute_names_", None)
+        names = self._fitted.values.get("attribute_names_")
         if names is not None and hasattr(signatures, "iloc"):
             missing = [name for name in names.tolist() if name not in signatures.columns]
             if missing:

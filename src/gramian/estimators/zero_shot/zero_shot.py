@@ -7,21 +7,23 @@ Ridge regression with linear kernels is the method of Romera-Paredes & Torr (201
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from gramian._core.validation import check_sample_weight
-from gramian.estimators.inputs import all_or_nothing
 from gramian.estimators.pairs.machine import PairwiseMachine
-from gramian.estimators.pairs.pairwise import PairwiseRidge
-from gramian.estimators.zero_shot.signatures import ClassDescriptions, stacked_signatures
+from gramian.estimators.pairs.regression import PairwiseRidge
+from gramian.estimators.record import Fitted
+from gramian.estimators.zero_shot.signatures import ClassDescriptions
 from gramian.pairs import Pairs
 
 __all__ = ["ZeroShotClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class ZeroShotClassifier(ClassDescriptions):
     """Classification by descriptions of the classes, also of classes without training examples.
 
@@ -64,10 +66,9 @@ class ZeroShotClassifier(ClassDescriptions):
     array(['zebra'], dtype='<U5')
     """
 
-    def __init__(self, signatures: Any = None, estimator: Any = None, candidates: Any = "auto"):
-        self.signatures = signatures
-        self.estimator = estimator
-        self.candidates = candidates
+    signatures: Any = None
+    estimator: Any = None
+    candidates: Any = "auto"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -88,24 +89,22 @@ class ZeroShotClassifier(ClassDescriptions):
         -------
         self
         """
-        with all_or_nothing(self):
-            classes = self._training_classes(X, y)
-            X, codes = classes.X, classes.codes
-            pairs = Pairs.complete(X, stacked_signatures(classes.known, classes.seen, X.dtype))
-            model = (
-                PairwiseRidge(right_kernel="linear", tol=1e-12)
-                if self.estimator is None
-                else self.estimator
+        classes = self._training_classes(X, y)
+        X, codes = classes.X, classes.codes
+        pairs = Pairs.complete(X, classes.stacked(classes.seen, X.dtype))
+        model = self.estimator
+        if model is None:
+            model = PairwiseRidge(right_kernel="linear", tol=1e-12)
+        if not isinstance(model, PairwiseMachine):
+            raise TypeError(
+                f"estimator must be an estimator for pairs, such as PairwiseRidge() or PairwiseSVC(), got {model!r}."
             )
-            if not isinstance(model, PairwiseMachine):
-                raise TypeError(f"estimator must be one for pairs, got {model!r}.")
-            model = clone(model)
-            right = codes[pairs.left_index] == pairs.right_index
-            targets = right.astype(np.int64) if is_classifier(model) else 2.0 * right - 1.0
-            weights = check_sample_weight(sample_weight, np.empty((len(codes), 1)))
-            model.fit(pairs, targets, None if weights is None else weights[pairs.left_index])
-            self.estimator_ = model
-            self._store_classes(classes, X.dtype)
+        model = clone(model)
+        right = codes[pairs.left_index] == pairs.right_index
+        targets = right.astype(np.int64) if is_classifier(model) else 2.0 * right - 1.0
+        weights = check_sample_weight(sample_weight, np.empty((len(codes), 1)))
+        model.fit(pairs, targets, None if weights is None else weights[pairs.left_index])
+        self._fitted = Fitted(classes.fitted(X.dtype) | {"estimator_": model})
         return self
 
     def _class_scores(self, X: Any, classes: np.ndarray, signatures: np.ndarray) -> np.ndarray:

@@ -1,17 +1,16 @@
 """Kernels of pairs, made from kernels of their objects."""
 
-from gramian.kernels.pairwise.pairwise import (
+from gramian.kernels.pairwise.base import PairwiseKernel, Term
+from gramian.kernels.pairwise.named import (
     MLPK,
     Antisymmetric,
     Cartesian,
     Gaussian,
     Kronecker,
     Linear,
-    PairwiseKernel,
     Poly2D,
     Ranking,
     Symmetric,
-    Term,
     as_pairwise_kernel,
 )
 

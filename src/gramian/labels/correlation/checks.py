@@ -12,7 +12,7 @@ Nearest correlation
     diagonal is an affine constraint and needs no correction. One eigendecomposition, O(L³), for each of some tens to
     hundreds of rounds; convergence is linear.
 
-    Deviation: a floor above zero, for a definite and not a semi-definite matrix; and since the last projection is on
+    Deviation: a floor above zero, for a definite and not a semidefinite matrix; and since the last projection is on
     the diagonal, a last shrinkage towards I (of the order of the tolerance) makes the floor exact.
 """
 
@@ -24,22 +24,20 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from gramian.labels.correlation.inputs import check_share, name_of, symmetric_array
-
-__all__ = ["check_correlation", "nearest_correlation", "shrunk"]
+from gramian._core.validation import check_number, check_shape
+from gramian.labels.correlation.inputs import name_of, symmetric_array
 
 _ROUNDS = 1000
 _TOLERANCE = 1e-9  # relative change of a round
-_ROUNDING = (
-    1e-12  # relative error of eigenvalues: sums over many examples are not exact to the last digit
-)
+# relative error of eigenvalues: sums over many examples are not exact to the last digit
+_ROUNDING = 1e-12
 
 
 def shrunk(R: Any, shrinkage: float) -> np.ndarray:
     """Shrink a correlation towards its diagonal: (1 − s) R + s diag(R).
 
     Where R has a unit diagonal, that is the identity: unrelated labels. Eigenvalues move towards the mean, so that a
-    semi-definite R becomes definite for any shrinkage above zero.
+    semidefinite R becomes definite for any shrinkage above zero.
 
     Parameters
     ----------
@@ -60,7 +58,7 @@ def shrunk(R: Any, shrinkage: float) -> np.ndarray:
            [-0.6,  1. ]])
     """
     matrix = symmetric_array("R", R)
-    check_share("shrinkage", shrinkage)
+    check_number("shrinkage", shrinkage, high=1)
     result = (1.0 - shrinkage) * matrix
     np.fill_diagonal(result, np.diagonal(matrix))
     return result
@@ -101,10 +99,10 @@ def nearest_correlation(matrix: Any, *, floor: float = 1e-6) -> np.ndarray:
            [0.7607, 1.    , 0.7607],
            [0.1573, 0.7607, 1.    ]])
     >>> print(caught[0].message)
-    matrix is no correlation: its smallest eigenvalue is -0.414. The nearest correlation with ...
+    matrix is not a correlation: its smallest eigenvalue is -0.414. The nearest one with ...
     """
     given = symmetric_array("matrix", matrix)
-    check_share("floor", floor, inside=True)
+    check_number("floor", floor, high=1, strict=True)
     smallest = float(np.linalg.eigvalsh(given)[0])
     unit = bool(np.all(np.diagonal(given) == 1.0))
     if unit and smallest >= floor - _ROUNDING:
@@ -115,9 +113,9 @@ def nearest_correlation(matrix: Any, *, floor: float = 1e-6) -> np.ndarray:
         nearest = shrunk(nearest, (floor - lowest) / (1.0 - lowest))
     distance = float(np.linalg.norm(nearest - given))
     share = distance / max(float(np.linalg.norm(given)), np.finfo(float).tiny)
-    diagonal = "" if unit else " and its diagonal is not one"
+    diagonal = "" if unit else " and not all entries of its diagonal are 1"
     warnings.warn(
-        f"matrix is no correlation: its smallest eigenvalue is {smallest:.3g}{diagonal}. The nearest correlation with "
+        f"matrix is not a correlation: its smallest eigenvalue is {smallest:.3g}{diagonal}. The nearest one with "
         f"eigenvalues of at least {floor:g} is {distance:.3g} away in the Frobenius norm ({share:.1%} of the matrix).",
         UserWarning,
         stacklevel=2,
@@ -158,11 +156,7 @@ def check_correlation(
     ValueError: label_correlation must be positive definite, but its smallest eigenvalue is -1. Use ...
     """
     matrix = symmetric_array(argument, R, names)
-    if len(matrix) != n_labels:
-        raise ValueError(
-            f"{argument} must have shape ({n_labels}, {n_labels}), one row and one column for each label; got "
-            f"{matrix.shape}."
-        )
+    check_shape(argument, matrix, (n_labels, n_labels), "one row and one column for each label")
     diagonal = np.diagonal(matrix)
     if diagonal.min() <= 0:
         worst = int(diagonal.argmin())
@@ -170,27 +164,25 @@ def check_correlation(
             f"{argument} must have a positive diagonal, got {diagonal[worst]:.3g} for label {name_of(worst, names)}. "
             "Use 1 for a label like the others."
         )
-    if not is_definite(matrix):
-        smallest = float(np.linalg.eigvalsh(matrix)[0])
-        raise ValueError(
-            f"{argument} must be positive definite, but its smallest eigenvalue is {smallest:.3g}. Use "
-            "gramian.labels.shrunk(R, 0.1) if it is zero up to rounding, gramian.labels.nearest_correlation(R) if it "
-            "is negative."
-        )
+    refuse_indefinite(
+        matrix,
+        argument,
+        "Use gramian.labels.shrunk(R, 0.1) if it is zero up to rounding, gramian.labels.nearest_correlation(R) if it "
+        "is negative.",
+    )
     return matrix
 
 
-def is_definite(matrix: np.ndarray) -> bool:
-    """Whether all eigenvalues are positive by more than rounding errors."""
-    n = len(matrix)
-    limit = _ROUNDING * float(
-        np.abs(matrix).sum(axis=1).max()
-    )  # which bounds the largest eigenvalue
+def refuse_indefinite(matrix: np.ndarray, name: str, advice: str) -> None:
+    """Raise an error unless all eigenvalues are positive by more than rounding errors."""
+    largest = float(np.abs(matrix).sum(axis=1).max())  # a bound on the eigenvalues
     try:
-        cholesky(matrix - limit * np.eye(n), overwrite_a=True, check_finite=False)
+        cholesky(matrix - _ROUNDING * largest * np.eye(len(matrix)), overwrite_a=True)
     except LinAlgError:
-        return False
-    return True
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        raise ValueError(
+            f"{name} must be positive definite, but its smallest eigenvalue is {smallest:.3g}. {advice}"
+        ) from None
 
 
 def _alternating_projections(given: np.ndarray, floor: float) -> np.ndarray:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import reprlib
-from collections.abc import Iterable, Mapping
-from numbers import Real
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from gramian._core.validation import check_sample_weight, check_shape, listed, repeated
 
-def indicators(name: str, values: Any, shape: str) -> Any:
+
+def indicators(name: str, values: Any, shape: tuple[str, str]) -> Any:
     """Return labels in 0/1 or ±1 as 0/1 in float64, sparse if they are sparse."""
     if sp.issparse(values):
         csr = sp.csr_array(values)
@@ -20,14 +21,11 @@ def indicators(name: str, values: Any, shape: str) -> Any:
         array = csr.toarray() if csr.dtype.kind in "fi" and np.any(csr.data < 0) else csr
     else:
         array = as_numbers(name, values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"{name} must have shape {shape} with at least one row and one column, got {array.shape}."
-        )
+    check_shape(name, array, shape, "with at least one row and one column")
     entries: Any = array.data if sp.issparse(array) else array
-    positive, zero = entries == 1, entries == 0
-    if not np.all(positive | zero) and not np.all(positive | (entries == -1)):
-        bad = entries[~(positive | zero | (entries == -1))]
+    positive, negative, zero = entries == 1, entries == -1, entries == 0
+    if not np.all(positive | zero) and not np.all(positive | negative):
+        bad = entries[~(positive | negative | zero)]
         got = f"{bad.flat[0]!s}" if bad.size else "0 and -1 together"
         raise ValueError(
             f"{name} must hold 0/1 or ±1, got {got}. Threshold it first, for instance {name} > 0.5."
@@ -36,34 +34,9 @@ def indicators(name: str, values: Any, shape: str) -> Any:
 
 
 def normalized_weights(name: str, values: Any, n: int, unit: str) -> np.ndarray:
-    """Return non-negative weights that sum to one."""
-    if values is None:
-        return np.full(n, 1.0 / n)
-    try:
-        weights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {reprlib.repr(values)}.") from None
-    if weights.shape != (n,):
-        raise ValueError(
-            f"{name} must have shape ({n},), one for each {unit}, got {weights.shape}."
-        )
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        raise ValueError(f"{name} must be finite and not negative, got {weights[bad][0]:g}.")
-    if not weights.any():
-        raise ValueError(f"{name} is zero for every {unit}: at least one must be positive.")
-    return weights / weights.sum()
-
-
-def stacked(signatures: Mapping[Any, Any]) -> np.ndarray:
-    """Return the signatures of classes as the rows of a matrix."""
-    rows = [np.asarray(signature) for signature in signatures.values()]
-    sizes = {row.shape for row in rows}
-    if len(sizes) > 1 or any(row.ndim != 1 for row in rows):
-        raise ValueError(
-            f"signatures must have one value for each label in every class, got shapes {listed(sorted(sizes))}."
-        )
-    return np.array(rows)
+    """Return weights that sum to one, one for each ``unit``; equal ones by default."""
+    weights = check_sample_weight(values, np.ones(n), name=name, unit=unit)
+    return np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
 
 def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
@@ -77,31 +50,31 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
             "priors are named by classes, but signatures are not: pass an array with one number for each row, or "
             "signatures as a dict or DataFrame."
         )
-    unknown = [name for name in priors if name not in set(classes)]
+    known = set(classes)
     missing = [name for name in classes if name not in priors]
-    for names, here, there in (
-        (missing, "priors", "signatures"),
-        (unknown, "signatures", "priors"),
-    ):
-        if names:
-            raise ValueError(
-                f"{here} must have the classes of {there}, but {listed(names)} is missing."
-            )
+    unknown = [name for name in priors if name not in known]
+    here, there = ("priors", "signatures") if missing else ("signatures", "priors")
+    if missing or unknown:
+        raise ValueError(
+            f"{here} must have the classes of {there}, but {listed(missing or unknown)} is missing."
+        )
     return [priors[name] for name in classes]
 
 
-def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray:
-    """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names."""
-    values = as_numbers(argument, _in_order(argument, matrix, names))
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] == 0:
-        raise ValueError(
-            f"{argument} must be a square matrix with a row and a column for each label, got shape {values.shape}."
-        )
+def symmetric_array(
+    argument: str, matrix: Any, names: Any = None, unit: str = "label"
+) -> np.ndarray:
+    """Return a finite symmetric matrix as a new float64 array; a DataFrame in the order of names.
+
+    ``unit`` is what errors call the things that have rows and columns.
+    """
+    values = as_numbers(argument, _in_order(argument, matrix, names, unit))
+    check_shape(argument, values, (f"n_{unit}s",) * 2, f"one row and column for each {unit}")
     array = values.astype(np.float64)
     if not np.all(np.isfinite(array)):
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(
-            f"{argument} must be finite, got {array[i, j]} for labels {name_of(i, names)} and {name_of(j, names)}. "
+            f"{argument} must be finite, got {array[i, j]} for {unit}s {name_of(i, names)} and {name_of(j, names)}. "
             "Use 0 where nothing is known."
         )
     # half of the digits: the matrix may come from single precision, or from a text file
@@ -110,9 +83,9 @@ def symmetric_array(argument: str, matrix: Any, names: Any = None) -> np.ndarray
     if difference.max() > rounding * np.abs(array).max():
         i, j = np.unravel_index(int(difference.argmax()), difference.shape)
         raise ValueError(
-            f"{argument} must be symmetric, but the entries for labels {name_of(i, names)} and {name_of(j, names)} are "
-            f"{array[i, j]:.6g} and {array[j, i]:.6g}, a difference of {difference[i, j]:.3g}. Pass (R + R.T) / 2 if "
-            "both mean the same."
+            f"{argument} must be symmetric, but entries for {unit}s {name_of(i, names)} and {name_of(j, names)} are "
+            f"{array[i, j]:.6g} and {array[j, i]:.6g}, a difference of {difference[i, j]:.3g}. Pass (A + A.T) / 2 of "
+            "this matrix A if both mean the same."
         )
     return (array + array.T) / 2
 
@@ -127,11 +100,13 @@ def as_numbers(argument: str, matrix: Any) -> np.ndarray:
         with contextlib.suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{argument} must be a matrix of numbers, got {reprlib.repr(matrix)}.")
+        raise ValueError(
+            f"{argument} must be a matrix of numbers with rows of equal length, got {reprlib.repr(matrix)}."
+        )
     return array
 
 
-def _in_order(argument: str, matrix: Any, names: Any) -> Any:
+def _in_order(argument: str, matrix: Any, names: Any, unit: str) -> Any:
     """Return the values of a DataFrame with rows and columns in the order of names; others as they are."""
     if not hasattr(matrix, "columns"):
         return matrix
@@ -142,38 +117,18 @@ def _in_order(argument: str, matrix: Any, names: Any) -> Any:
     numbered = columns == index == list(range(len(columns)))
     if numbered and not set(wanted) <= set(columns):
         return values
+    places = []
     for place, labels in (("index", index), ("columns", columns)):
-        repeated = [label for label in dict.fromkeys(labels) if labels.count(label) > 1]
-        if repeated:
+        if twice := repeated(labels):
+            raise ValueError(f"{argument} names {unit}s twice in its {place}: {listed(twice)}.")
+        known = {name: k for k, name in enumerate(labels)}
+        places.append(known)
+        if missing := [name for name in dict.fromkeys([*wanted, *index]) if name not in known]:
             raise ValueError(
-                f"{argument} must name each label once, but its {place} repeats {listed(repeated)}."
+                f"{argument} must have a row and a column for each {unit}, but {listed(missing)} is not in its "
+                f"{place}. Rename it, or pass an array in their order."
             )
-        missing = [name for name in dict.fromkeys([*wanted, *index]) if name not in set(labels)]
-        if missing:
-            raise ValueError(
-                f"{argument} must have a row and a column for each label, but {listed(missing)} is not in its {place}. "
-                "Rename it, or pass an array in the order of the labels."
-            )
-    rows = {label: row for row, label in enumerate(index)}
-    across = {label: column for column, label in enumerate(columns)}
-    return values[np.ix_([rows[name] for name in wanted], [across[name] for name in wanted])]
-
-
-def check_share(name: str, value: Any, *, inside: bool = False) -> None:
-    """Refuse what is not a number from 0 to 1, or strictly between them if it must lie inside."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}.")
-    number = float(value)
-    if not 0 <= number <= 1 or (inside and number in (0, 1)):
-        between = "above 0 and below 1" if inside else "from 0 to 1"
-        raise ValueError(f"{name} must be {between}, got {value!r}.")
-
-
-def listed(names: Iterable[Any], most: int = 5) -> str:
-    """Return the names as text, the first few of them."""
-    every = [repr(name) for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
 
 def name_of(position: Any, names: Any) -> str:

@@ -18,7 +18,7 @@ Formulas
     Features: r_lk = k(f_l, f_k) / √(k(f_l, f_l) k(f_k, f_k)) for a kernel k on descriptions f of labels.
 
     Graph: (I + strength · L)⁻¹ with the normalised Laplacian L = I − D^(−1/2) W D^(−1/2), scaled to a unit diagonal.
-    The degrees D are sums of |w|, so that negative weights repel: L is positive semi-definite all the same.
+    The degrees D are sums of |w|, so that negative weights repel: L is positive semidefinite all the same.
 
 A second moment of few classes is singular: 10 classes span 10 of 85 dimensions. Shrinkage towards the diagonal makes it
 definite; without it a singular matrix is an error, not a surprise in the solver.
@@ -29,41 +29,22 @@ Cost: O(n L²) for moments (of the non-zeros only if sparse), O(L³) to see that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from gramian._core.validation import check_number, check_shape, listed, repeated
 from gramian.kernels import as_kernel
-from gramian.labels.correlation.checks import (
-    check_correlation,
-    is_definite,
-    nearest_correlation,
-    shrunk,
-)
+from gramian.labels.correlation.checks import refuse_indefinite, shrunk
 from gramian.labels.correlation.inputs import (
     as_numbers,
-    check_share,
     in_class_order,
     indicators,
-    listed,
     normalized_weights,
-    stacked,
     symmetric_array,
 )
 from gramian.labels.taxonomy.taxonomy import as_taxonomy
-
-__all__ = [
-    "check_correlation",
-    "class_correlation",
-    "empirical_correlation",
-    "feature_correlation",
-    "laplacian_correlation",
-    "nearest_correlation",
-    "shrunk",
-    "taxonomy_correlation",
-]
 
 
 def class_correlation(signatures: Any, priors: Any = None, *, shrinkage: float = 0.1) -> np.ndarray:
@@ -101,14 +82,13 @@ def class_correlation(signatures: Any, priors: Any = None, *, shrinkage: float =
     """
     classes = None
     if isinstance(signatures, Mapping):
-        classes, signatures = list(signatures), stacked(signatures)
+        classes, signatures = list(signatures), list(signatures.values())
     elif hasattr(signatures, "columns") and hasattr(signatures, "index"):
         classes = list(signatures.index)
-    B = indicators("signatures", signatures, "(n_classes, n_labels)")
+    B = indicators("signatures", signatures, ("n_classes", "n_labels"))
     weights = normalized_weights("priors", in_class_order(priors, classes), B.shape[0], "class")
-    return _definite(
-        _second_moment(B, weights), shrinkage, f"The correlation of {B.shape[0]} classes"
-    )
+    name = f"The correlation of {B.shape[0]} classes"
+    return _definite(_second_moment(B, weights), name, shrinkage)
 
 
 def empirical_correlation(
@@ -155,10 +135,10 @@ def empirical_correlation(
            [ 0.43,  1.  , -0.43],
            [ 0.25, -0.43,  1.  ]])
     """
-    B = indicators("Y", Y, "(n_samples, n_labels)")
+    B = indicators("Y", Y, ("n_samples", "n_labels"))
     weights = normalized_weights("sample_weight", sample_weight, B.shape[0], "row of Y")
     R = _covariance(B, weights, normalize) if centered else _second_moment(B, weights)
-    return _definite(R, shrinkage, "The correlation of the columns of Y")
+    return _definite(R, "The correlation of the columns of Y", shrinkage)
 
 
 def taxonomy_correlation(taxonomy: Any, labels: Any = None, *, decay: float = 0.5) -> np.ndarray:
@@ -190,30 +170,23 @@ def taxonomy_correlation(taxonomy: Any, labels: Any = None, *, decay: float = 0.
            [0.  , 0.  , 0.  , 1.  ]])
     """
     tree = as_taxonomy(taxonomy)
-    check_share("decay", decay)
+    check_number("decay", decay, high=1)
     if decay == 1:
-        raise ValueError(
-            "decay must be below 1, got 1: all labels of a subtree would be one. Use 0.99 for that."
-        )
+        raise ValueError("decay must be below 1, or labels of a subtree would be one; use 0.99.")
     names = tree.names[1:].tolist() if labels is None else list(labels)
     nodes = np.atleast_1d(tree.index(names))
     if nodes.size == 0:
         raise ValueError("labels is empty: name at least one node, or pass None for all of them.")
-    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if repeated:
-        raise ValueError(f"labels must name each node once, but {listed(repeated)} is repeated.")
+    if twice := repeated(names):
+        raise ValueError(f"labels must name each node once, but {listed(twice)} is repeated.")
     if 0 in nodes:
         raise ValueError(
             f"labels must not hold the root, {tree.names[0].item()!r}: every example has it. Leave it out."
         )
     distance = tree.distance(nodes[:, None], nodes)
     related = tree.lowest_common_ancestor(nodes[:, None], nodes) > 0
-    return _definite(
-        np.where(related, float(decay) ** distance, 0.0),
-        0.0,
-        "The correlation by the taxonomy",
-        f"Lower decay={decay:g}.",
-    )
+    R = np.where(related, float(decay) ** distance, 0.0)
+    return _definite(R, "The correlation by the taxonomy", advice=f"Lower decay={decay:g}.")
 
 
 def feature_correlation(
@@ -246,10 +219,7 @@ def feature_correlation(
     """
     F = sp.csr_array(features) if sp.issparse(features) else as_numbers("features", features)
     F = F.astype(np.float64)
-    if F.ndim != 2 or 0 in F.shape:
-        raise ValueError(
-            f"features must have shape (n_labels, n_features), one row for each label; got {F.shape}."
-        )
+    check_shape("features", F, ("n_labels", "n_features"), "one row for each label")
     if not np.all(np.isfinite(F.data if sp.issparse(F) else F)):
         raise ValueError("features must be finite; they hold NaN or infinity. Impute them first.")
     K = symmetric_array("The kernel of features", as_kernel(kernel).resolve(F)(F))
@@ -260,7 +230,7 @@ def feature_correlation(
             f"features of label {worst} have no length in this kernel ({scale[worst]:.3g}), so that their correlation "
             "is not defined. Use another kernel, or add a constant feature."
         )
-    return _definite(_unit_diagonal(K), shrinkage, "The kernel of features")
+    return _definite(_unit_diagonal(K), "The kernel of features", shrinkage)
 
 
 def laplacian_correlation(adjacency: Any, *, strength: float = 1.0) -> np.ndarray:
@@ -289,10 +259,7 @@ def laplacian_correlation(adjacency: Any, *, strength: float = 1.0) -> np.ndarra
            [ 0.378,  1.   , -0.378],
            [-0.143, -0.378,  1.   ]])
     """
-    if not isinstance(strength, Real) or isinstance(strength, bool):
-        raise TypeError(f"strength must be a number, at least 0, got {strength!r}.")
-    if not 0 <= strength < np.inf:
-        raise ValueError(f"strength must be finite and at least 0, got {strength!r}.")
+    check_number("strength", strength)
     if hasattr(adjacency, "is_directed"):
         from networkx import to_numpy_array
 
@@ -303,9 +270,8 @@ def laplacian_correlation(adjacency: Any, *, strength: float = 1.0) -> np.ndarra
     root = np.where(degree > 0, degree, 1.0) ** 0.5
     precision = -float(strength) * W / root / root[:, None]
     precision[np.diag_indices_from(W)] = 1.0 + float(strength) * (degree > 0)
-    inverse = np.linalg.inv(precision)
-    advice = f"Lower strength={strength:g}."
-    return _definite(_unit_diagonal(inverse), 0.0, "The correlation by the graph", advice)
+    R = _unit_diagonal(np.linalg.inv(precision))
+    return _definite(R, "The correlation by the graph", advice=f"Lower strength={strength:g}.")
 
 
 def _second_moment(B: Any, weights: np.ndarray) -> np.ndarray:
@@ -348,10 +314,9 @@ def _unit_diagonal(matrix: np.ndarray) -> np.ndarray:
     return R
 
 
-def _definite(R: np.ndarray, shrinkage: float, what: str, advice: str | None = None) -> np.ndarray:
+def _definite(R: np.ndarray, name: str, shrinkage: float = 0.0, advice: str = "") -> np.ndarray:
+    """Shrink R, and refuse it if it is singular all the same."""
     result = shrunk(R, shrinkage)
-    if not is_definite(result):
-        smallest = float(np.linalg.eigvalsh(result)[0])
-        advice = advice or f"Pass a larger shrinkage than {shrinkage:g}, for example 0.1."
-        raise ValueError(f"{what} is singular: its smallest eigenvalue is {smallest:.3g}. {advice}")
+    advice = advice or f"Pass a larger shrinkage than {shrinkage:g}, for example 0.1."
+    refuse_indefinite(result, name, advice)
     return result

@@ -19,12 +19,11 @@ Labels may be inner nodes: nothing is then asked of the levels below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = ["Contrasts", "family_contrasts", "leaf_contrasts", "sibling_contrasts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +67,7 @@ class Contrasts:
 
     def most(self) -> np.ndarray:
         """Return the loss of each label at scores of zero, shape (n_labels,): its largest ρ, or 0."""
-        return np.array(
-            [
-                self.scale[a:b].max(initial=0.0)
-                for a, b in zip(self.start, self.start[1:], strict=False)
-            ]
-        )
+        return np.array([self.scale[a:b].max(initial=0.0) for a, b in pairwise(self.start)])
 
 
 def sibling_contrasts(taxonomy: Taxonomy, labels: np.ndarray) -> Contrasts:
@@ -92,7 +86,7 @@ def sibling_contrasts(taxonomy: Taxonomy, labels: np.ndarray) -> Contrasts:
     """
     found = []
     for label in labels:
-        pairs = [_against_siblings(taxonomy, node) for node in _path(taxonomy, label)]
+        pairs = [_against_siblings(taxonomy, node) for node in path_from(taxonomy, label)]
         found.append(tuple(np.concatenate(part) for part in zip(*pairs, strict=True)))
     return _stacked(found, taxonomy.n_nodes - 1)
 
@@ -128,9 +122,9 @@ def leaf_contrasts(
     return _stacked(found, outputs.size)
 
 
-def _path(taxonomy: Taxonomy, label: int) -> list[int]:
-    """Nodes from a label up to the first level."""
-    return [int(label), *map(int, taxonomy.ancestors(label)[:-1])]
+def path_from(taxonomy: Taxonomy, label: int) -> np.ndarray:
+    """Return the nodes from a label up to the first level."""
+    return np.append(label, taxonomy.ancestors(label)[:-1])
 
 
 def _against_siblings(taxonomy: Taxonomy, node: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

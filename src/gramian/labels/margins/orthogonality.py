@@ -30,6 +30,7 @@ Cost
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -37,15 +38,6 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = [
-    "OrthogonalPenalty",
-    "QuadraticPenalty",
-    "comparison_matrix",
-    "largest_alpha",
-    "orthogonality_weights",
-    "smallest_eigenvalue",
-]
 
 
 def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
@@ -70,7 +62,7 @@ def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
            [0.5, 0. , 1. , 0. ],
            [0.5, 0. , 0. , 1. ]])
     """
-    place, sizes = taxonomy.tree.preorder[1:], taxonomy.tree.sizes[1:]
+    place, sizes = taxonomy.preorder[1:], taxonomy.sizes[1:]
     below = (place[:, None] < place) & (place < (place + sizes)[:, None])
     return np.diag(sizes.astype(np.float64)) + alpha * (below | below.T)
 
@@ -173,22 +165,22 @@ class OrthogonalPenalty:
             P Pᵀ, at least where the pattern connects outputs.
         sweeps : int, default=1
         """
-        for outputs, pairs in self._parts():
+        for outputs, pairs in self._parts:
             block = np.ix_(outputs, outputs)
             local = np.searchsorted(outputs, self.pairs[pairs])
             some = signs[pairs]
             S[block] = _improved(self.weights[block], local, some, G[block], sweeps)
             signs[pairs] = some
 
+    @cached_property
     def _parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Outputs and pairs of each connected part with more than one output."""
-        if not hasattr(self, "_found"):
-            _, part = connected_components(self.pattern, directed=False)
-            self._found = [
-                (np.flatnonzero(part == label), np.flatnonzero(part[self.pairs[:, 0]] == label))
-                for label in np.unique(part[self.pairs[:, 0]])
-            ]
-        return self._found
+        _, part = connected_components(self.pattern, directed=False)
+        of_pairs = part[self.pairs[:, 0]]
+        return [
+            (np.flatnonzero(part == label), np.flatnonzero(of_pairs == label))
+            for label in np.unique(of_pairs)
+        ]
 
     def value(self, S: np.ndarray, G: np.ndarray) -> float:
         """Return the penalty of W = S P from G = P Pᵀ."""

@@ -28,12 +28,11 @@ from gramian.labels.margins.contrasts import (
     Contrasts,
     family_contrasts,
     leaf_contrasts,
+    path_from,
     sibling_contrasts,
 )
 from gramian.labels.margins.orthogonality import OrthogonalPenalty, QuadraticPenalty
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = ["Flat", "Independent", "Orthogonal", "PathSum", "Similarity", "TreeMargins"]
 
 
 class TreeMargins:
@@ -56,9 +55,6 @@ class TreeMargins:
     """
 
     recursive = True
-    outputs: np.ndarray
-    contrasts: Contrasts
-    penalty: Any
 
     def __init__(self, taxonomy: Taxonomy, labels: Any):
         self.taxonomy = taxonomy
@@ -122,9 +118,9 @@ class Similarity(TreeMargins):
         edges = np.zeros((child.size, self.outputs.size))
         edges[np.arange(child.size), child - 1] = 1.0
         edges[np.arange(child.size), self.taxonomy.parent[child] - 1] = -1.0
-        return QuadraticPenalty(
-            _rounded(np.linalg.inv(np.eye(self.outputs.size) + edges.T @ edges))
-        )
+        S = np.linalg.inv(np.eye(self.outputs.size) + edges.T @ edges)
+        S[np.abs(S) <= 1e-14 * np.abs(S).max()] = 0.0  # rounding errors where nothing is coupled
+        return QuadraticPenalty(S)
 
 
 class Independent(TreeMargins):
@@ -134,13 +130,9 @@ class Independent(TreeMargins):
         return family_contrasts(self.taxonomy)
 
     def units(self, codes: np.ndarray, caps: np.ndarray) -> dict[str, np.ndarray]:
-        paths = [
-            np.array([label, *self.taxonomy.ancestors(label)[:-1]], dtype=np.int64) - 1
-            for label in self.labels
-        ]
-        lengths = np.array([path.size for path in paths])[codes]
+        paths = [path_from(self.taxonomy, label) - 1 for label in self.labels]
         labels = np.concatenate([paths[code] for code in codes])
-        examples = np.repeat(np.arange(codes.size), lengths)
+        examples = np.repeat(np.arange(codes.size), [paths[code].size for code in codes])
         return {"labels": labels, "caps": caps[examples], "examples": examples}
 
 
@@ -171,8 +163,3 @@ class PathSum(Flat):
         nodes = self.outputs
         shared = self.taxonomy.lowest_common_ancestor(nodes[:, None], nodes)
         return QuadraticPenalty(self.taxonomy.depth[shared])
-
-
-def _rounded(S: np.ndarray) -> np.ndarray:
-    """S without the rounding errors of an inverse where outputs are not coupled."""
-    return np.where(np.abs(S) > 1e-14 * np.abs(S).max(), S, 0.0)

@@ -13,22 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import is_valid_linkage
 
-__all__ = [
-    "checked_name",
-    "join_paths",
-    "number_nodes",
-    "parents_from_dict",
-    "parents_from_edges",
-    "parents_from_graph",
-    "parents_from_linkage",
-    "parents_from_mapping",
-    "parents_from_paths",
-]
+from gramian._core.validation import listed, repeated
 
 Name = Any  # hashable, mostly str or int
 Parents = dict[Name, Name]  # None is the parent of a top node
 
 IMPLICIT_ROOT = "root"
+_NESTED = (Mapping, list, tuple, set, frozenset)  # what may be below a node in nested dictionaries
 
 
 def number_nodes(parents: Parents) -> tuple[list[Name], list[int]]:
@@ -39,30 +30,25 @@ def number_nodes(parents: Parents) -> tuple[list[Name], list[int]]:
     >>> number_nodes({"a": None, "cat": "a", "b": None, "car": "b", "dog": "a"})
     (['root', 'a', 'b', 'cat', 'dog', 'car'], [-1, 0, 0, 1, 1, 2])
     """
-    if not parents:
-        raise ValueError("The taxonomy is empty: it needs at least one node besides the root.")
     children: dict[Name, list[Name]] = {}
     for child, parent in parents.items():
         children.setdefault(parent, []).append(child)
     tops = children.get(None, [])
     if len(tops) == 1 and tops[0] in children:
-        names, parent_of = [tops[0]], [-1]
-    elif tops:
-        if IMPLICIT_ROOT in parents:
-            raise ValueError(
-                f"There are {len(tops)} top nodes ({_listed(tops)}) and they would hang under a new node "
-                f"{IMPLICIT_ROOT!r}, but a node of this name is there already. Rename it, or make it the parent "
-                "of the other top nodes."
-            )
-        names, parent_of = [IMPLICIT_ROOT, *tops], [-1, *[0] * len(tops)]
+        names = tops.copy()
+    elif tops and IMPLICIT_ROOT in parents:
+        raise ValueError(
+            f"There are {len(tops)} top nodes ({listed(tops)}) and they would hang under a new node "
+            f"{IMPLICIT_ROOT!r}, but a node of this name is there already. Rename it, or make it the parent "
+            "of the other top nodes."
+        )
     else:
-        names, parent_of = [], []
-    place = max(0, len(names) - len(tops))
-    while place < len(names):
-        below = children.get(names[place], ())
+        names, children[IMPLICIT_ROOT] = [IMPLICIT_ROOT], tops
+    parent_of = [-1]
+    for place, name in enumerate(names):  # grows while we walk: breadth first, without recursion
+        below = children.get(name, ())
         names.extend(below)
         parent_of.extend([place] * len(below))
-        place += 1
     reached = set(names)
     lost = next((name for name in parents if name not in reached), None)
     if lost is not None:
@@ -70,17 +56,32 @@ def number_nodes(parents: Parents) -> tuple[list[Name], list[int]]:
     return names, parent_of
 
 
+def parents_from_any(hierarchy: Any) -> Parents:
+    """Read any of the sources below; see `gramian.labels.as_taxonomy`."""
+    if isinstance(hierarchy, Mapping):
+        nested = any(isinstance(value, _NESTED) for value in hierarchy.values())
+        return parents_from_dict(hierarchy) if nested else parents_from_mapping(hierarchy)
+    if hasattr(hierarchy, "is_directed"):
+        return parents_from_graph(hierarchy)
+    if hasattr(hierarchy, "columns"):
+        return parents_from_paths(hierarchy)
+    if isinstance(hierarchy, (str, bytes)) or not isinstance(hierarchy, Iterable):
+        raise TypeError(
+            "hierarchy must be a Taxonomy, a mapping child → parent, nested dictionaries, a list of edges or "
+            f"paths, a DataFrame or a networkx.DiGraph; got {_short(hierarchy)}."
+        )
+    entries = list(hierarchy)
+    pairs = entries and all(_is_pair(entry) for entry in entries)
+    return parents_from_edges(entries) if pairs else parents_from_paths(entries)
+
+
 def parents_from_mapping(mapping: Mapping[Name, Name]) -> Parents:
     """Read {child: parent}."""
     if not isinstance(mapping, Mapping):
         raise TypeError(f"from_parents needs a mapping child → parent, got {_short(mapping)}.")
-    for parent in mapping.values():
-        if not isinstance(parent, Hashable):
-            raise TypeError(
-                f"A parent must be a name or None, got {_short(parent)}. For nested dictionaries use from_dict."
-            )
-    pairs = ((None if _is_missing(parent) else parent, child) for child, parent in mapping.items())
-    return _collect(pairs)
+    return _collect(
+        (None if _is_missing(parent) else parent, child) for child, parent in mapping.items()
+    )
 
 
 def parents_from_edges(pairs: Iterable[Any]) -> Parents:
@@ -88,21 +89,23 @@ def parents_from_edges(pairs: Iterable[Any]) -> Parents:
 
     def edges() -> Iterator[tuple[Name, Name]]:
         for pair in pairs:
-            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            if not _is_pair(pair):
                 raise ValueError(f"Each edge must be a pair (parent, child), got {_short(pair)}.")
             yield checked_name(pair[0]), pair[1]
 
     return _collect(edges())
 
 
-def parents_from_paths(paths: Any, separator: str) -> Parents:
+def _is_pair(entry: Any) -> bool:
+    return not isinstance(entry, str) and hasattr(entry, "__len__") and len(entry) == 2
+
+
+def parents_from_paths(paths: Any, separator: str = "/") -> Parents:
     """Read paths from the top down: strings, tuples, rows of a table."""
     if isinstance(paths, (str, bytes, Mapping)):
         raise TypeError(f"paths must be a list of paths or a table, got {_short(paths)}.")
     if not isinstance(separator, str) or not separator:
-        raise ValueError(
-            f"separator must be a string of at least one character, got {separator!r}."
-        )
+        raise ValueError(f"separator must be a string that is not empty, got {separator!r}.")
     if hasattr(paths, "columns"):  # a DataFrame, which would iterate over its columns
         paths = paths.to_numpy()
     parents: Parents = {}
@@ -160,7 +163,7 @@ def parents_from_dict(nested: Mapping[Name, Any]) -> Parents:
             for child in below:
                 yield parent, child
                 grandchildren = below[child] if isinstance(below, Mapping) else None
-                if isinstance(grandchildren, (Mapping, list, tuple, set, frozenset)):
+                if isinstance(grandchildren, _NESTED):
                     waiting.append((child, grandchildren))
                 elif grandchildren is not None:
                     raise TypeError(
@@ -230,28 +233,56 @@ def checked_name(name: Any) -> Name:
         name = name.item()
     if not isinstance(name, Hashable):
         raise TypeError(
-            f"A node's name must be hashable (a string or an integer), got {_short(name)}."
+            f"A node's name must be hashable (a string or an integer), got {_short(name)}. For nested dictionaries use "
+            "from_dict."
         )
     if _is_missing(name):
-        raise ValueError(
-            f"{name!r} cannot be the name of a node. Drop the rows with missing values."
-        )
+        raise ValueError(f"{name!r} cannot be the name of a node. Drop rows with missing values.")
     return name
 
 
 def refuse_repetitions(names: list[Name]) -> None:
     """Names must be unique."""
-    if len(set(names)) < len(names):
-        seen: set[Name] = set()
-        twice = [name for name in names if name in seen or seen.add(name)]
+    if twice := repeated(names):
+        raise ValueError(f"names must be unique, but these occur more than once: {listed(twice)}.")
+
+
+def name_array(names: list[Name]) -> np.ndarray:
+    """Return strings and integers as such, anything else as objects; read-only."""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    if all(type(name) is str for name in names):
+        array = array.astype(str)
+    elif all(type(name) is int and abs(name) < 2**63 for name in names):
+        array = array.astype(np.int64)
+    array.setflags(write=False)
+    return array
+
+
+def checked_parent(parent: Any, n_names: int) -> np.ndarray:
+    """Return the parent of each node as a read-only array, or say why it is not numbered breadth first."""
+    given = np.asarray(parent)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise TypeError(f"parent must be a vector of integers, got {reprlib.repr(parent)}.")
+    if given.size != n_names:
+        raise ValueError(f"There are {n_names} names but {given.size} parents.")
+    if n_names < 2:
+        raise ValueError("The taxonomy is empty: it needs at least one node besides the root.")
+    array = given.astype(np.int64)
+    ordered = np.all(np.diff(array) >= 0) and np.all(array[1:] < np.arange(1, n_names))
+    if array[0] != -1 or array[1] != 0 or not ordered:
         raise ValueError(
-            f"names must be unique, but {len(set(twice))} occur more than once: {_listed(twice)}."
+            "parent must number the nodes breadth first: -1 for node 0 and for no other, then 0, never decreasing, "
+            f"and smaller than the node itself; got {reprlib.repr(given.tolist())}. "
+            "Taxonomy.from_parents({child: parent}) numbers the nodes for you."
         )
+    array.setflags(write=False)
+    return array
 
 
 def _is_missing(value: Any) -> bool:
     try:
-        return value is None or bool(value != value)
+        return value is None or (isinstance(value, Hashable) and bool(value != value))
     except TypeError:  # pandas.NA refuses to say
         return True
 
@@ -273,11 +304,6 @@ def _cycle_message(parents: Parents, name: Name) -> str:
         f"The taxonomy has a cycle of {len(cycle) - 1} nodes, from child to parent: {' → '.join(shown)}. "
         "Remove one of these edges."
     )
-
-
-def _listed(names: list[Name]) -> str:
-    few = list(dict.fromkeys(names))
-    return ", ".join(map(repr, few[:5])) + (", …" if len(few) > 5 else "")
 
 
 def _short(value: Any) -> str:

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array, in_float64, namespace, row_blocks
+from gramian._core.validation import check_choice
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = ["climb_until_sure", "cost_matrix", "minimum_risk"]
 
 LOSSES = ("zero_one", "taxonomic", "parent")
 _BLOCK_BYTES = 2**25
@@ -50,8 +49,7 @@ def cost_matrix(loss: str, taxonomy: Taxonomy, decisions: Any) -> np.ndarray:
            [1.5, 0. , 1. ],
            [1. , 0.5, 0.5]])
     """
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}; got {loss!r}.")
+    check_choice("loss", loss, LOSSES)
     if loss == "taxonomic":
         return taxonomy.delta(decisions)
     nodes, leaves = np.atleast_1d(taxonomy.checked_nodes(decisions)), taxonomy.leaves

@@ -18,11 +18,14 @@ There is no recursion: loops run over levels, and each level is a few vectorised
 
 from __future__ import annotations
 
+import reprlib
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from gramian._core.arrays import BLOCK_BYTES, row_blocks
 
 
 class RootedTree:
@@ -38,7 +41,7 @@ class RootedTree:
     >>> tree = RootedTree([-1, 0, 0, 1, 1])
     >>> tree.depth, tree.sizes, tree.leaves
     (array([0, 1, 1, 2, 2]), array([5, 3, 1, 1, 1]), array([2, 3, 4]))
-    >>> tree.common_ancestors([3, 3], [4, 2])
+    >>> tree.lowest_common_ancestor([3, 3], [4, 2])
     array([1, 0])
     """
 
@@ -47,7 +50,23 @@ class RootedTree:
 
     @property
     def n_nodes(self) -> int:
+        """Number of nodes with the root."""
         return self.parent.size
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.leaves.size
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Whether each node is a leaf, shape (n_nodes,)."""
+        return self.child_counts == 0
+
+    @property
+    def height(self) -> int:
+        """The largest depth."""
+        return int(self.depth[-1])
 
     @cached_property
     def bounds(self) -> np.ndarray:
@@ -61,7 +80,7 @@ class RootedTree:
 
     @cached_property
     def depth(self) -> np.ndarray:
-        """Number of edges to the root, shape (n_nodes,)."""
+        """Number of edges from the root to each node, shape (n_nodes,)."""
         return _frozen(np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds)))
 
     @cached_property
@@ -78,8 +97,8 @@ class RootedTree:
 
     @cached_property
     def leaves(self) -> np.ndarray:
-        """Nodes without children, ascending."""
-        return _frozen(np.flatnonzero(self.child_counts == 0))
+        """Numbers of the nodes without children, ascending."""
+        return _frozen(np.flatnonzero(self.is_leaf))
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -123,10 +142,35 @@ class RootedTree:
             starts[first:last] = np.where(heavy[first:last], above, starts[first:last])
         return starts
 
-    def common_ancestors(self, a: Any, b: Any) -> np.ndarray:
-        """Return the lowest common ancestor of nodes a and b, which broadcast."""
+    def checked_nodes(self, nodes: Any) -> np.ndarray:
+        """Return node numbers as an int64 array, or say what is wrong with them."""
+        numbers = np.asarray(nodes)
+        if numbers.size == 0:
+            return numbers.astype(np.int64)
+        if numbers.dtype.kind not in "iu":
+            raise TypeError(
+                f"Nodes are given by number, got {reprlib.repr(nodes)}. Use index(labels) for names."
+            )
+        if numbers.min() < 0 or numbers.max() >= self.n_nodes:
+            raise IndexError(f"Nodes are 0 to {self.n_nodes - 1}, got {reprlib.repr(nodes)}.")
+        return numbers.astype(np.int64)
+
+    def children(self, node: int) -> np.ndarray:
+        """Return the numbers of a node's children."""
+        return np.arange(*np.searchsorted(self.parent, self.checked_nodes(node) + np.arange(2)))
+
+    def ancestors(self, node: int) -> np.ndarray:
+        """Return the numbers from a node's parent up to the root."""
+        node, above = int(self.checked_nodes(node)), []
+        while node > 0:
+            node = int(self.parent[node])
+            above.append(node)
+        return np.array(above, dtype=np.int64)
+
+    def lowest_common_ancestor(self, a: Any, b: Any) -> np.ndarray:
+        """Return the deepest node that is above (or equal to) nodes a and b, which broadcast."""
         starts, parent = self._path_starts, self.parent
-        a, b = (np.array(nodes) for nodes in np.broadcast_arrays(a, b))
+        a, b = np.broadcast_arrays(self.checked_nodes(a), self.checked_nodes(b))
         while True:
             start_a, start_b = starts[a], starts[b]
             if np.array_equal(start_a, start_b):
@@ -134,23 +178,40 @@ class RootedTree:
             a = np.where(start_a > start_b, parent[start_a], a)
             b = np.where(start_b > start_a, parent[start_b], b)
 
-    def children(self, node: int) -> np.ndarray:
-        """Return the children of a node."""
-        first, last = np.searchsorted(self.parent, [node, node + 1], side="left")
-        return np.arange(first, last)
+    def distance(self, a: Any, b: Any) -> np.ndarray:
+        """Return the number of edges between nodes a and b, which broadcast."""
+        top = self.lowest_common_ancestor(a, b)
+        return self.depth[np.asarray(a)] + self.depth[np.asarray(b)] - 2 * self.depth[top]
 
-    def ancestors(self, node: int) -> np.ndarray:
-        """Return the nodes from the parent of a node up to the root."""
-        above = []
-        while node > 0:
-            node = int(self.parent[node])
-            above.append(node)
-        return np.array(above, dtype=np.int64)
+    def delta(self, a: Any = None, b: Any = None) -> np.ndarray:
+        """Return half the number of edges between all nodes of a and all of b, by default the leaves.
+
+        For two leaves under one parent that is 1. Shape (len(a), len(b)).
+        """
+        a, b = (self.leaves if nodes is None else np.atleast_1d(nodes) for nodes in (a, b))
+        out = np.empty((a.size, b.size))
+        for rows in row_blocks(a.size, 8 * b.size, BLOCK_BYTES):
+            out[rows] = 0.5 * self.distance(a[rows, None], b)
+        return out
+
+    def descends(self, nodes: Any) -> np.ndarray:
+        """Return whether each leaf is a node or below it, shape (len(nodes), n_leaves).
+
+        Examples
+        --------
+        >>> from gramian.labels import Taxonomy
+        >>> Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None}).descends([0, 1, 2])
+        array([[ True,  True,  True],
+               [False,  True,  True],
+               [ True, False, False]])
+        """
+        nodes = np.atleast_1d(self.checked_nodes(nodes))[:, None]
+        places, first = self.preorder[self.leaves], self.preorder[nodes]
+        return (places >= first) & (places < first + self.sizes[nodes])
 
     def _level_ranges(self) -> list[tuple[int, int]]:
         """First node and one past the last of each level below the root."""
-        bounds = self.bounds.tolist()
-        return list(pairwise(bounds[1:]))
+        return list(pairwise(self.bounds[1:].tolist()))
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

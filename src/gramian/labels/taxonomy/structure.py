@@ -2,7 +2,7 @@
 
 Formula
     Each node p but the root has a function of its own with variance v_p, and the function of a class is the sum over
-    the path from the root to its leaf: S = Φ_L diag(v) Φ_Lᵀ, where Φ_L has the rows of Φ (see `tree_sweeps`) that
+    the path from the root to its leaf: S = Φ_L diag(v) Φ_Lᵀ, where Φ_L has the rows of Φ (see `sweeps`) that
     belong to leaves. S[c, c'] is the variance that the paths of c and c' share. Nodes of one group have one variance.
 
 Gradient
@@ -12,22 +12,20 @@ Gradient
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramian._core.arrays import Array, as_vector, namespace, row_blocks
-from gramian.labels.structure import LabelStructure, _check_outputs, _checked_variances
+from gramian._core.arrays import Array, row_blocks
+from gramian._core.validation import check_shape
+from gramian.labels.structure import Variances, checked_variances, column_sums
 from gramian.labels.taxonomy.sweeps import sweep
 from gramian.labels.taxonomy.taxonomy import Taxonomy
-
-__all__ = ["TreeStructure"]
 
 _BLOCK_BYTES = 2**25
 
 
-class TreeStructure(LabelStructure):
+class TreeStructure(Variances):
     """Classes that share the functions of their common ancestors: S = Φ_L diag(v) Φ_Lᵀ.
 
     Parameters
@@ -59,52 +57,30 @@ class TreeStructure(LabelStructure):
                 f"taxonomy must be a Taxonomy, got {type(taxonomy).__name__}; as_taxonomy makes one."
             )
         self.taxonomy = taxonomy
-        self.variances = _checked_variances("variances", variances, ndim=1)
+        self.variances = checked_variances("variances", variances)
         if groups is None:
             groups = taxonomy.groups("tied")
         self.groups = _checked_groups(groups, taxonomy.n_nodes, self.variances.size)
         self.order = _checked_order(taxonomy.leaves if order is None else order, taxonomy)
-
-    @cached_property
-    def node_variances(self) -> np.ndarray:
-        """Variance of each node's function, shape (n_nodes,); 0 for the root."""
-        values = self.variances[self.groups]
-        values[0] = 0.0
-        return values
+        self.node_variances = np.append(0.0, self.variances[self.groups[1:]])  # the root has none
 
     def mix(self, B: Array) -> Array:
-        _check_outputs(B, self.order.size)
-        return sweep(
-            B,
-            self.taxonomy.tree,
-            source=self.order,
-            up=True,
-            scale=self.node_variances,
-            down=True,
-            target=self.order,
-        )
+        tree, leaves, scale = self.taxonomy, self.order, self.node_variances
+        return sweep(B, tree, source=leaves, up=True, scale=scale, down=True, target=leaves)
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return self.taxonomy.path_sums(self.node_variances[None, :])[0, self.order]
-
-    @property
-    def theta(self) -> np.ndarray:
-        return np.log(self.variances)
 
     def clone_with_theta(self, theta: np.ndarray) -> TreeStructure:
         return TreeStructure(self.taxonomy, np.exp(theta), self.groups, self.order)
 
     def vjp(self, E: Array, G: Array) -> np.ndarray:
-        xp = namespace(E, G)
-        axes = (0, *range(2, E.ndim))
         products = np.zeros(self.taxonomy.n_nodes)
         per_row = 16 * self.taxonomy.n_nodes * (E.shape[2] if E.ndim == 3 else 1)
         for rows in row_blocks(E.shape[0], per_row, _BLOCK_BYTES):
-            at_nodes = self.subtree_sums(E[rows, ...]) * self.subtree_sums(G[rows, ...])
-            products += as_vector(xp.sum(at_nodes, axis=axes, dtype=xp.float64))
-        return self.variances * np.bincount(
-            self.groups[1:], weights=products[1:], minlength=self.variances.size
-        )
+            sums = [self.subtree_sums(values[rows, ...]) for values in (E, G)]
+            products += column_sums(sums[0] * sums[1])
+        return self._group_sums(self.groups[1:], products[1:])
 
     def subtree_sums(self, B: Array) -> Array:
         """Return B Φ_L: from one column per output to one per node, the sum over the leaves below it.
@@ -117,20 +93,14 @@ class TreeStructure(LabelStructure):
         -------
         array of shape (n, n_nodes) or (n, n_nodes, q)
         """
-        _check_outputs(B, self.order.size)
-        return sweep(B, self.taxonomy.tree, source=self.order, up=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("taxonomy", "variances", "groups", "order")
-        return {name: getattr(self, name) for name in names}
+        return sweep(B, self.taxonomy, source=self.order, up=True)
 
 
 def _checked_groups(groups: Any, n_nodes: int, n_groups: int) -> np.ndarray:
     array = np.array(groups)
-    if array.shape != (n_nodes,) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"groups must be {n_nodes} integers, one for each node, got {array.dtype} of shape {array.shape}."
-        )
+    check_shape("groups", array, (n_nodes,), "one for each node")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"groups must be integers, got {array.dtype}.")
     if array[0] != -1 or array[1:].min() < 0 or array[1:].max() >= n_groups:
         raise ValueError(
             f"groups must be -1 for the root and 0 to {n_groups - 1} elsewhere, as there are {n_groups} variances; "

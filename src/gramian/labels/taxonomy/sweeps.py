@@ -33,7 +33,7 @@ Accuracy
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit, prange
@@ -41,8 +41,6 @@ from numba import get_num_threads, njit, prange
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace
 from gramian._core.threads import exclusive
 from gramian.labels.taxonomy.rooted_tree import RootedTree
-
-__all__ = ["sweep"]
 
 _LANES = 16
 _PARALLEL_BYTES = 2**20  # below that, starting threads costs more than the sweep
@@ -92,10 +90,30 @@ def sweep(
     array([[7., 6., 1., 2., 4.]])
     """
     xp = namespace(B)
+    kind, columns = ("node", tree.n_nodes) if source is None else ("leaf", len(source))
+    if B.ndim < 2 or B.shape[1] != columns:
+        raise ValueError(
+            f"The array must have one column for each {kind}, {columns}; got shape {tuple(B.shape)}."
+        )
     if not xp.isdtype(B.dtype, "real floating"):
         B = xp.astype(B, xp.float64)
     product = _compiled if is_numpy(B) and B.dtype in (np.float32, np.float64) else _by_level
     return product(B, tree, source, up, scale, down, target)
+
+
+class _Steps(NamedTuple):
+    """What a sweep does with each row; `sweep` describes the arrays, `RootedTree.families` the last three."""
+
+    source: np.ndarray
+    up: bool
+    scale: np.ndarray
+    down: bool
+    target: np.ndarray
+    n_nodes: int
+    rows: int  # of B that are in the lanes at a time
+    inner: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
 
 
 def _compiled(B, tree, source, up, scale, down, target):
@@ -106,57 +124,52 @@ def _compiled(B, tree, source, up, scale, down, target):
     weights = np.empty(0, B.dtype) if scale is None else np.array(scale, dtype=B.dtype)
     cube = np.ascontiguousarray(B).reshape(n, columns, q)
     out = np.empty((n, target.size, q), B.dtype)
-    rows = max(1, _LANES // max(1, q))  # of B in the lanes at a time
-    steps: tuple[Any, ...] = (source, up, weights, down, target, *tree.families, rows)
+    rows = max(1, _LANES // max(1, q))
+    steps = _Steps(source, up, weights, down, target, tree.n_nodes, rows, *tree.families)
     if cube.nbytes + out.nbytes < _PARALLEL_BYTES:
-        _sweep_rows(cube, out, 0, n, tree.n_nodes, *steps)
+        _sweep_rows(cube, out, 0, n, steps)
     else:
         pieces = min(-(-n // rows), 4 * get_num_threads())
         with exclusive():
-            _sweep_pieces(cube, out, pieces, tree.n_nodes, *steps)
+            _sweep_pieces(cube, out, pieces, steps)
     return out.reshape(n, target.size, *B.shape[2:])
 
 
 @njit(cache=True, parallel=True)
-def _sweep_pieces(
-    B, out, pieces, n_nodes, source, up, scale, down, target, inner, first, last, rows
-):
+def _sweep_pieces(B, out, pieces, steps):
+    rows = steps.rows
     blocks = (B.shape[0] + rows - 1) // rows
     for piece in prange(pieces):
         start = blocks * piece // pieces * rows
         stop = min(B.shape[0], blocks * (piece + 1) // pieces * rows)
-        _sweep_rows(
-            B, out, start, stop, n_nodes,
-            source, up, scale, down, target, inner, first, last, rows,
-        )  # fmt: skip
+        _sweep_rows(B, out, start, stop, steps)
 
 
 @njit(cache=True)
-def _sweep_rows(
-    B, out, start, stop, n_nodes, source, up, scale, down, target, inner, first, last, rows
-):
-    buffer = np.zeros((n_nodes, _LANES), B.dtype)
-    for i in range(start, stop, rows):
-        height = min(rows, stop - i)
+def _sweep_rows(B, out, start, stop, steps):
+    inner, first, last = steps.inner, steps.first, steps.last
+    buffer = np.zeros((steps.n_nodes, _LANES), B.dtype)
+    for i in range(start, stop, steps.rows):
+        height = min(steps.rows, stop - i)
         for j in range(0, B.shape[2], _LANES):
             width = min(_LANES, B.shape[2] - j)
-            if source.size < n_nodes:
+            if steps.source.size < steps.n_nodes:
                 buffer[:] = 0
-            _load(B, i, j, height, width, source, buffer)
-            if up:
+            _load(B, i, j, height, width, steps.source, buffer)
+            if steps.up:
                 _add_children(buffer, inner, first, last)
-            for p in range(scale.size):
+            for p in range(steps.scale.size):
                 lanes = buffer[p]
                 for s in range(_LANES):
-                    lanes[s] *= scale[p]
-            if down:
+                    lanes[s] *= steps.scale[p]
+            if steps.down:
                 for k in range(inner.size):
                     above = buffer[inner[k]]
                     for child in range(first[k], last[k]):
                         lanes = buffer[child]
                         for s in range(_LANES):
                             lanes[s] += above[s]
-            _store(buffer, target, i, j, height, width, out)
+            _store(buffer, steps.target, i, j, height, width, out)
 
 
 @njit(cache=True)
@@ -228,24 +241,21 @@ def _store(buffer, target, i, j, height, width, out):
 def _by_level(B, tree, source, up, scale, down, target):
     xp = namespace(B)
     if source is not None:
-        columns = np.full(tree.n_nodes, source.size)  # that is where _padded adds a zero
-        columns[source] = np.arange(source.size)
-        B = _take(_padded(B), columns)
+        B = _spread(B, source, tree.n_nodes)
     bounds = tree.bounds.tolist()
     levels = [B[:, first:last, ...] for first, last in pairwise(bounds)]
-    parents = [tree.parent[first:last] for first, last in pairwise(bounds)]
     if up:
         for d in range(len(levels) - 1, 0, -1):
             counts = tree.child_counts[bounds[d - 1] : bounds[d]]
             levels[d - 1] = levels[d - 1] + _sibling_sums(levels[d], counts)
     if scale is not None:
-        across = (1, -1) + (1,) * (B.ndim - 2)
-        factors = xp.reshape(asarray_like(scale, B), across)
-        pairs = zip(levels, bounds[:-1], bounds[1:])
-        levels = [level * factors[:, first:last, ...] for level, first, last in pairs]
+        factors = asarray_like(np.reshape(scale, (-1, *[1] * (B.ndim - 2))), B)
+        ends = pairwise(bounds)
+        levels = [level * factors[first:last, ...] for level, (first, last) in zip(levels, ends)]
     if down:
         for d in range(1, len(levels)):
-            levels[d] = levels[d] + _take(levels[d - 1], parents[d] - bounds[d - 1])
+            parents = tree.parent[bounds[d] : bounds[d + 1]] - bounds[d - 1]
+            levels[d] = levels[d] + _take(levels[d - 1], parents)
     out = xp.concat(levels, axis=1)
     return out if target is None else _take(out, target)
 
@@ -263,9 +273,14 @@ def _sibling_sums(values: Array, counts: np.ndarray) -> Array:
         right = np.where(alone, int(values.shape[1]), left + 1)
         values = _take(values, left) + _take(_padded(values), right)
         sizes = halves
-    slots = np.full(counts.size, occupied.size)
-    slots[occupied] = np.arange(occupied.size)
-    return _take(_padded(values), slots)
+    return _spread(values, occupied, counts.size)
+
+
+def _spread(values: Array, places: np.ndarray, size: int) -> Array:
+    """Put the columns at their places among ``size`` columns, with zeros elsewhere."""
+    columns = np.full(size, places.size)  # that is where _padded adds a zero
+    columns[places] = np.arange(places.size)
+    return _take(_padded(values), columns)
 
 
 def _padded(values: Array) -> Array:

@@ -14,18 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from gramian._core.arrays import Array, row_blocks
+from gramian._core.arrays import Array
+from gramian._core.validation import check_choice
 from gramian.labels.taxonomy import builders
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 from gramian.labels.taxonomy.sweeps import sweep
 from gramian.labels.taxonomy.text import html_tree, text_tree
 
-__all__ = ["Taxonomy", "as_taxonomy"]
-
 SHARES = ("tied", "class", "level", "subtree")
 
 
-class Taxonomy:
+class Taxonomy(RootedTree):
     """A tree whose leaves are classes.
 
     Use one of the ``from_...`` methods, or `as_taxonomy`; they number the nodes. One top node with children is the
@@ -65,8 +64,8 @@ class Taxonomy:
     def __init__(self, names: Iterable[Any], parent: Any):
         listed = [builders.checked_name(name) for name in names]
         builders.refuse_repetitions(listed)
-        self.names = _name_array(listed)
-        self.parent = _checked_parent(parent, len(listed))
+        self.names = builders.name_array(listed)
+        super().__init__(builders.checked_parent(parent, len(listed)))
 
     @classmethod
     def from_parents(cls, mapping: Mapping[Any, Any]) -> Taxonomy:
@@ -149,46 +148,11 @@ class Taxonomy:
         return cls(*builders.number_nodes(builders.parents_from_linkage(Z, names)))
 
     @property
-    def n_nodes(self) -> int:
-        """Number of nodes with the root."""
-        return self.parent.size
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return self.leaves.size
-
-    @property
-    def leaves(self) -> np.ndarray:
-        """Numbers of the leaves, ascending."""
-        return self.tree.leaves
-
-    @property
     def leaf_names(self) -> np.ndarray:
         """Names of the leaves, in the order of ``leaves``."""
         names = self.names[self.leaves]
         # an implicit root of another type must not make objects of the leaves
-        return _name_array(names.tolist()) if names.dtype == object else names
-
-    @property
-    def is_leaf(self) -> np.ndarray:
-        """Whether each node is a leaf, shape (n_nodes,)."""
-        return self.tree.child_counts == 0
-
-    @property
-    def depth(self) -> np.ndarray:
-        """Number of edges from the root to each node, shape (n_nodes,)."""
-        return self.tree.depth
-
-    @property
-    def height(self) -> int:
-        """The largest depth."""
-        return int(self.depth[-1])
-
-    @cached_property
-    def tree(self) -> RootedTree:
-        """The shape of the tree, without names."""
-        return RootedTree(self.parent)
+        return builders.name_array(names.tolist()) if names.dtype == object else names
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
@@ -210,10 +174,9 @@ class Taxonomy:
             found = [self._numbers.get(label, -1) for label in flat]
         except TypeError:
             raise TypeError(f"labels must be names of nodes, got {reprlib.repr(labels)}.") from None
-        numbers = np.array(found, dtype=np.int64)
-        if numbers.size and numbers.min() < 0:
-            raise ValueError(self._unknown([label for label in flat if label not in self._numbers]))
-        return numbers if shape is None else numbers.reshape(shape)
+        if unknown := [label for label, number in zip(flat, found) if number < 0]:
+            raise ValueError(self._unknown(unknown))
+        return np.array(found, dtype=np.int64).reshape(-1 if shape is None else shape)
 
     def _unknown(self, labels: list[Any]) -> str:
         distinct = list(dict.fromkeys(labels))
@@ -224,54 +187,10 @@ class Taxonomy:
         others = f" and {len(distinct) - 1} more" if len(distinct) > 1 else ""
         return f"The taxonomy has no node {distinct[0]!r}{others}. {known}"
 
-    def children(self, node: int) -> np.ndarray:
-        """Return the numbers of a node's children."""
-        return self.tree.children(int(self.checked_nodes(node)))
-
-    def ancestors(self, node: int) -> np.ndarray:
-        """Return the numbers from a node's parent up to the root."""
-        return self.tree.ancestors(int(self.checked_nodes(node)))
-
     def path(self, name: Any) -> np.ndarray:
         """Return the names from the root to a named node."""
         node = int(self.index([name])[0])
         return self.names[[*self.ancestors(node)[::-1], node]]
-
-    def descends(self, nodes: Any) -> np.ndarray:
-        """Return whether each leaf is a node or below it, shape (len(nodes), n_leaves).
-
-        Examples
-        --------
-        >>> Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None}).descends([0, 1, 2])
-        array([[ True,  True,  True],
-               [False,  True,  True],
-               [ True, False, False]])
-        """
-        nodes = np.atleast_1d(self.checked_nodes(nodes))
-        places = self.tree.preorder[self.leaves]
-        first = self.tree.preorder[nodes][:, None]
-        return (places >= first) & (places < first + self.tree.sizes[nodes][:, None])
-
-    def lowest_common_ancestor(self, a: Any, b: Any) -> np.ndarray:
-        """Return the deepest node that is above (or equal to) nodes a and b, which broadcast."""
-        return self.tree.common_ancestors(self.checked_nodes(a), self.checked_nodes(b))
-
-    def distance(self, a: Any, b: Any) -> np.ndarray:
-        """Return the number of edges between nodes a and b, which broadcast."""
-        top = self.lowest_common_ancestor(a, b)
-        return self.depth[np.asarray(a)] + self.depth[np.asarray(b)] - 2 * self.depth[top]
-
-    def delta(self, a: Any = None, b: Any = None) -> np.ndarray:
-        """Return half the number of edges between all nodes of a and all of b, by default the leaves.
-
-        For two leaves under one parent that is 1. Shape (len(a), len(b)).
-        """
-        a = self.leaves if a is None else np.atleast_1d(self.checked_nodes(a))
-        b = self.leaves if b is None else np.atleast_1d(self.checked_nodes(b))
-        out = np.empty((a.size, b.size))
-        for rows in row_blocks(a.size, 8 * b.size, 2**23):
-            out[rows] = 0.5 * self.distance(a[rows, None], b)
-        return out
 
     def groups(self, share: str) -> np.ndarray:
         """Return the group of each node's function, shape (n_nodes,); the root has none: -1.
@@ -288,8 +207,7 @@ class Taxonomy:
         >>> pets.groups("level"), pets.groups("subtree")
         (array([-1,  0,  0,  1,  1,  1]), array([-1,  0,  1,  0,  0,  1]))
         """
-        if share not in SHARES:
-            raise ValueError(f"share must be one of {', '.join(map(repr, SHARES))}; got {share!r}.")
+        check_choice("share", share, SHARES)
         if share == "tied":
             groups = np.zeros(self.n_nodes, dtype=np.int64)
         elif share == "class":
@@ -297,9 +215,8 @@ class Taxonomy:
         elif share == "level":
             groups = self.depth - 1
         else:
-            tops = self.children(0)
-            starts = self.tree.preorder[tops]  # ascending, as siblings are
-            groups = np.searchsorted(starts, self.tree.preorder, side="right") - 1
+            starts = self.preorder[self.children(0)]  # ascending, as siblings are
+            groups = np.searchsorted(starts, self.preorder, side="right") - 1
         groups[0] = -1
         return groups
 
@@ -323,8 +240,7 @@ class Taxonomy:
         >>> pets.node_proba(np.array([[0.5, 0.25, 0.25]]))
         array([[1.  , 0.5 , 0.5 , 0.25, 0.25]])
         """
-        _check_columns("P", P, self.n_leaves, "leaf")
-        return sweep(P, self.tree, source=self.leaves, up=True)
+        return sweep(P, self, source=self.leaves, up=True)
 
     def path_sums(self, B: Array) -> Array:
         """Return B Φᵀ: column p is the sum of the columns of B from the root to p.
@@ -333,8 +249,7 @@ class Taxonomy:
         ----------
         B : array of shape (n, n_nodes) or (n, n_nodes, q)
         """
-        _check_columns("B", B, self.n_nodes, "node")
-        return sweep(B, self.tree, down=True)
+        return sweep(B, self, down=True)
 
     def subtree_sums(self, B: Array) -> Array:
         """Return B Φ: column p is the sum of the columns of B over the subtree of p.
@@ -343,31 +258,16 @@ class Taxonomy:
         ----------
         B : array of shape (n, n_nodes) or (n, n_nodes, q)
         """
-        _check_columns("B", B, self.n_nodes, "node")
-        return sweep(B, self.tree, up=True)
-
-    def checked_nodes(self, nodes: Any) -> np.ndarray:
-        """Return node numbers as an int64 array, or say what is wrong with them."""
-        numbers = np.asarray(nodes)
-        if numbers.size == 0:
-            return numbers.astype(np.int64)
-        if numbers.dtype.kind not in "iu":
-            raise TypeError(
-                f"Nodes are given by number, got {reprlib.repr(nodes)}. Use index(labels) for names."
-            )
-        if numbers.min() < 0 or numbers.max() >= self.n_nodes:
-            raise IndexError(f"Nodes are 0 to {self.n_nodes - 1}, got {reprlib.repr(nodes)}.")
-        return numbers.astype(np.int64)
+        return sweep(B, self, up=True)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Taxonomy):
-            return NotImplemented
-        return self.names.tolist() == other.names.tolist() and np.array_equal(
-            self.parent, other.parent
-        )
+        return isinstance(other, Taxonomy) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash((tuple(self.names.tolist()), self.parent.tobytes()))
+        return hash(self._identity())
+
+    def _identity(self) -> tuple:
+        return tuple(self.names.tolist()), self.parent.tobytes()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"names": self.names, "parent": self.parent}
@@ -378,10 +278,10 @@ class Taxonomy:
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        return f"{self._summary()}\n{text_tree(self.names.tolist(), self.tree)}"
+        return f"{self._summary()}\n{text_tree(self.names.tolist(), self)}"
 
     def _repr_html_(self) -> str:
-        return f"<div>{self._summary()}{html_tree(self.names.tolist(), self.tree)}</div>"
+        return f"<div>{self._summary()}{html_tree(self.names.tolist(), self)}</div>"
 
     def _summary(self) -> str:
         leaves = f"{self.n_leaves} {'leaf' if self.n_leaves == 1 else 'leaves'}"
@@ -408,62 +308,4 @@ def as_taxonomy(hierarchy: Any) -> Taxonomy:
     """
     if isinstance(hierarchy, Taxonomy):
         return hierarchy
-    if isinstance(hierarchy, Mapping):
-        nests = (Mapping, list, tuple, set, frozenset)
-        if any(isinstance(value, nests) for value in hierarchy.values()):
-            return Taxonomy.from_dict(hierarchy)
-        return Taxonomy.from_parents(hierarchy)
-    if hasattr(hierarchy, "is_directed"):
-        return Taxonomy.from_networkx(hierarchy)
-    if hasattr(hierarchy, "columns"):
-        return Taxonomy.from_paths(hierarchy)
-    if isinstance(hierarchy, (str, bytes)) or not isinstance(hierarchy, Iterable):
-        raise TypeError(
-            "hierarchy must be a Taxonomy, a mapping child → parent, nested dictionaries, a list of edges or "
-            f"paths, a DataFrame or a networkx.DiGraph; got {type(hierarchy).__name__} "
-            f"{reprlib.repr(hierarchy)}."
-        )
-    entries = list(hierarchy)
-    lengths = {len(e) if hasattr(e, "__len__") and not isinstance(e, str) else 0 for e in entries}
-    if lengths == {2}:
-        return Taxonomy.from_edges(entries)
-    return Taxonomy.from_paths(entries)
-
-
-def _name_array(names: list[Any]) -> np.ndarray:
-    """Strings and integers as such, anything else as objects; read-only."""
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    if all(type(name) is str for name in names):
-        array = array.astype(str)
-    elif all(type(name) is int and abs(name) < 2**63 for name in names):
-        array = array.astype(np.int64)
-    array.setflags(write=False)
-    return array
-
-
-def _checked_parent(parent: Any, n_names: int) -> np.ndarray:
-    given = np.asarray(parent)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise TypeError(f"parent must be a vector of integers, got {reprlib.repr(parent)}.")
-    if given.size != n_names:
-        raise ValueError(f"There are {n_names} names but {given.size} parents.")
-    if n_names < 2:
-        raise ValueError("The taxonomy is empty: it needs at least one node besides the root.")
-    array = given.astype(np.int64)
-    ordered = np.all(np.diff(array) >= 0) and np.all(array[1:] < np.arange(1, n_names))
-    if array[0] != -1 or array[1] != 0 or not ordered:
-        raise ValueError(
-            "parent must number the nodes breadth first: -1 for node 0 and for no other, then 0, never decreasing, "
-            f"and smaller than the node itself; got {reprlib.repr(given.tolist())}. "
-            "Taxonomy.from_parents({child: parent}) numbers the nodes for you."
-        )
-    array.setflags(write=False)
-    return array
-
-
-def _check_columns(name: str, array: Array, columns: int, kind: str) -> None:
-    if array.ndim < 2 or array.shape[1] != columns:
-        raise ValueError(
-            f"{name} must have one column for each {kind}, {columns}; got shape {tuple(array.shape)}."
-        )
+    return Taxonomy(*builders.number_nodes(builders.parents_from_any(hierarchy)))

@@ -285,8 +285,5 @@ def add_up(sums, totals):
         for k in range(totals.shape[1]):
             total[:] = 0
             for task in range(sums.shape[0]):
-                part = sums[task, k, j0:stop]
-                for j in range(part.size):
-                    total[j] += part[j]
-            for j in range(total.size):
-                totals[j0 + j, k] += total[j]
+                total += sums[task, k, j0:stop]
+            totals[j0:stop, k] += total

@@ -15,6 +15,7 @@ Cost
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from gramian._core.arrays import Array, itemsize, row_blocks
 from gramian._core.memory import working_memory
@@ -24,7 +25,7 @@ from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.inputs.tiles import TILE_BYTES, kernel_rows
 
-__all__ = ["GramRows"]
+__all__ = ["GramRows", "check_diagonal", "gram_is_faster"]
 
 
 class GramRows:
@@ -78,14 +79,15 @@ class GramRows:
         self.matrix: np.ndarray | None = None
         self.n_computed = 0
         self.n_hits = 0
-        if nbytes is None:
-            nbytes = int(working_memory())
+        nbytes = int(working_memory()) if nbytes is None else nbytes
         if kernel.is_precomputed or n * n * itemsize(X) <= nbytes:
             self.matrix = self._stored()
             self._diagonal = np.diagonal(self.matrix).astype(np.float64)
+            check_diagonal(self._diagonal, self.dtype)
             self.n_computed = n
             return
         self._diagonal = np.asarray(kernel.diag(X), dtype=np.float64) + self.intercept_variance
+        check_diagonal(self._diagonal, self.dtype)
         capacity = min(n, max(2, nbytes // (n * itemsize(X))))
         self._cache = np.empty((capacity, n), dtype=self.dtype)
         self._row_of = np.full(capacity, -1)  # the row in each slot
@@ -95,15 +97,12 @@ class GramRows:
 
     def _stored(self) -> np.ndarray:
         matrix = Dense(self.kernel, self.X).matrix
-        if matrix.flags.f_contiguous:
-            matrix = matrix.T  # the same matrix: it is symmetric
-        matrix = np.ascontiguousarray(matrix)
+        # the transpose is the same matrix: it is symmetric
+        matrix = np.ascontiguousarray(matrix.T if matrix.flags.f_contiguous else matrix)
         if not self.intercept_variance:
             return matrix
-        if np.may_share_memory(matrix, self.X):
-            return matrix + self.dtype.type(self.intercept_variance)
-        matrix += self.dtype.type(self.intercept_variance)
-        return matrix
+        out = None if np.may_share_memory(matrix, self.X) else matrix
+        return np.add(matrix, self.dtype.type(self.intercept_variance), out=out)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal of K in float64, shape (n,)."""
@@ -130,14 +129,15 @@ class GramRows:
         if self.matrix is not None:
             self.n_hits += index.size
             return np.take(self.matrix, index, axis=0)
-        capacity = len(self._cache)
-        if index.size <= capacity:
-            return np.take(self._cache, self._slots(index), axis=0)
         out = np.empty((index.size, self.shape[1]), dtype=self.dtype)
-        for start in range(0, index.size, capacity):
-            piece = index[start : start + capacity]
-            np.take(self._cache, self._slots(piece), axis=0, out=out[start : start + capacity])
+        for piece in row_blocks(index.size, 1, len(self._cache)):
+            # without "clip" NumPy would make a copy of what it writes, in case an index is out of range
+            np.take(self._cache, self._slots(index[piece]), axis=0, out=out[piece], mode="clip")
         return out
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        """Return row i, a copy."""
+        return self.rows(np.array([i]))[0]
 
     def _slots(self, index: np.ndarray) -> np.ndarray:
         """Slots of the cache that hold the rows, at most as many as there are slots."""
@@ -191,3 +191,26 @@ class GramRows:
             some = support[block]
             out += matrix[some].astype(np.float64, copy=False).T @ A[some]
         return out
+
+
+def check_diagonal(diagonal: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse kernel values that overflowed: solvers would stand still and say nothing of it."""
+    size = diagonal.sum()
+    if not np.isfinite(size):
+        raise ValueError(
+            f"Kernel values overflowed: k(x, x) sums to {size}. Scale X or the kernel so that they fit {dtype}."
+        )
+
+
+def gram_is_faster(X: Array, few_examples: int = 0) -> bool:
+    """Return whether a linear model is solved faster by rows of its Gram matrix than by the features X.
+
+    A step costs n by rows of the matrix, and the non-zeros of an example by features; these are more if dense examples
+    have more features than there are examples. Solvers that choose working sets (`blocked_ascent`) take fewer and
+    better steps than those on single coefficients; for them rows are faster up to ``few_examples``, whatever X is.
+    Measured with 40 labels at 1000 sparse documents: 2.5 times as fast without, 7 times and more with correlations
+    between labels. Rows are never chosen if the matrix does not fit scikit-learn's ``working_memory``.
+    """
+    n, d = X.shape
+    better = n <= few_examples or (not sp.issparse(X) and d > n)
+    return better and n * n * X.dtype.itemsize <= working_memory()

@@ -184,10 +184,10 @@ class LowRank(KernelOperator):
 
     def compress(self, A: Array) -> tuple[Array, Array]:
         flat = np.asarray(A, dtype=np.float64).reshape(A.shape[0], -1)
-        W = self._solved(self._projected(flat))
+        W = self.solved(self._projected(flat))
         return self.X[self.indices], W.reshape(self.rank, *A.shape[1:])
 
-    def _solved(self, B: Array) -> Array:
+    def solved(self, B: Array) -> Array:
         """``L̃⁻ᵀ B``."""
         return solve_triangular(self._triangle, B, lower=True, trans=1, check_finite=False)
 
@@ -200,7 +200,7 @@ class LowRank(KernelOperator):
             return gradient
         E, F = (np.asarray(B, dtype=np.float64).reshape(B.shape[0], -1) for B in (E, F))
         e = np.einsum("ij,ij->i", E, F)
-        E_active, F_active = (self._solved(self._projected(B)) for B in (E, F))
+        E_active, F_active = (self.solved(self._projected(B)) for B in (E, F))
         inner = -E_active @ F_active.T  # weights of dM[I, I], which are rows of dM[:, I]
         if self.diagonal_correction:
             for rows in self._blocks():
@@ -220,7 +220,7 @@ class LowRank(KernelOperator):
 
     def _interpolation(self, rows: slice) -> np.ndarray:
         """Columns of Rᵀ."""
-        return self._solved(self._rows[:, rows].astype(np.float64))
+        return self.solved(self._rows[:, rows].astype(np.float64))
 
     def _diagonal_vjp(self, e: np.ndarray) -> np.ndarray:
         """Gradient of ``Σ_i e_i M_ii``; of the noise in it alone if the diagonal is not exact."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,7 +61,7 @@ class Streamed(KernelOperator):
             return self._radial(term, B)
         return tiled_product(term, self.X, self.Z, B)
 
-    def _radial(self, term: Kernel, B: np.ndarray) -> np.ndarray:
+    def _radial(self, term: Any, B: np.ndarray) -> np.ndarray:
         """The product with an RBF or Matérn term, on NumPy arrays."""
         other = self.X if self.Z is None else self.Z
         return radial_product(self.X, other, B, term.length_scale, profile=term.profile)

@@ -62,14 +62,14 @@ class Lifted(Operator):
             raise ValueError(
                 f"The taxonomy has {self.order.size} leaves, but the array has {B.shape[1]} outputs."
             )
-        return sweep(B, self.taxonomy.tree, source=self.order, up=True)[:, 1:, ...]
+        return sweep(B, self.taxonomy, source=self.order, up=True)[:, 1:, ...]
 
     def _down(self, V: Array) -> Array:
         """Latent values of the leaves from those of the nodes."""
         xp = namespace(V)
         root = xp.zeros((V.shape[0], 1, *V.shape[2:]), dtype=V.dtype, device=device_of(V))
         nodes = xp.concat([root, V], axis=1)
-        return sweep(nodes, self.taxonomy.tree, down=True, target=self.order)
+        return sweep(nodes, self.taxonomy, down=True, target=self.order)
 
     def diagonal(self, n_outputs: int = 1) -> Array:
         return self._down(self.operator.diagonal(self.taxonomy.n_nodes - 1))

@@ -3,7 +3,7 @@
 Objects that occur in no pair are left out, repeated pairs are merged, and cells are sorted once; other parameters of
 the kernels only make new matrices of objects. Three forms:
 
-- dual: matrices of the objects are stored and multiplied by `SampledKronecker` (O(m² + q²) memory, none of n²);
+- dual: matrices of the objects are stored and multiplied by `KroneckerProduct` (O(m² + q²) memory, none of n²);
 - primal: linear kernels through weights of products of features (`ThroughFeatures`), where that is cheaper;
 - streamed: a side whose matrix does not fit ``working_memory`` is multiplied without storing it.
 """
@@ -11,25 +11,25 @@ the kernels only make new matrices of objects. Three forms:
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import operator
+from functools import reduce
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from gramian._core.arrays import Array, row_blocks
+from gramian._core.arrays import Array
 from gramian._core.memory import working_memory
+from gramian._core.validation import check_choice
 from gramian.kernels import Kernel
-from gramian.kernels.pairwise.pairwise import PairwiseKernel, Places, Term, same_objects
-from gramian.operators.base import InputOperator
+from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term, same_objects, selection
+from gramian.operators.base import InputOperator, KernelOperator
 from gramian.operators.inputs.dense import Dense
 from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
-from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells
-from gramian.operators.pairs.route import Shape, best_route
-from gramian.operators.pairs.sampled_kronecker import SampledKronecker
-from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators, selection
+from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator, dense, product_shape
+from gramian.operators.pairs.route import best_route
+from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators
 from gramian.pairs import Pairs
 
 __all__ = ["PairGram"]
@@ -37,7 +37,7 @@ __all__ = ["PairGram"]
 FORMS = ("auto", "dual", "primal")
 
 
-class PairGram(InputOperator):
+class PairGram(KernelOperator):
     """The matrix ``k(X, Z)`` of a pairwise kernel, never formed.
 
     Parameters
@@ -68,36 +68,33 @@ class PairGram(InputOperator):
            [54.]])
     """
 
+    kernel: PairwiseKernel
+
     def __init__(
         self, kernel: PairwiseKernel, X: Pairs, Z: Pairs | None = None, form: str = "auto"
     ):
-        if form not in FORMS:
-            raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}; got {form!r}.")
-        X = X if Z is None else X.in_format_of(Z)
+        check_choice("form", form, FORMS)
+        super().__init__(kernel, X if Z is None else X.in_format_of(Z), Z)
         self.asked = form
-        self.pairs = X
-        self.others = Z
-        self._new, left, right = kernel.arranged(X).compact()
+        self._new, left, right = kernel.arranged(self.X).compact()
         self._old = self._new
         if Z is not None:
             self._old, left, right = kernel.arranged(Z).compact()
         self._used = (left, right)  # numbers of the training objects in their tables
-        self._cells = [self._placed(kernel, term) for term in kernel.terms]
-        self.shape = (len(X), len(self._old))
-        self.dtype = X.dtype
-        self._build(kernel)
+        self._cells = [self._placed(term) for term in kernel.terms]
+        self._build()
 
     # --- assemble ---------------------------------------------------------------------------
 
-    def _placed(self, kernel: PairwiseKernel, term: Term) -> tuple[Any, Any]:
+    def _placed(self, term: Term) -> tuple[Any, Any]:
         """Targets and sources of a term: cells, or selections of objects where a factor is ones."""
         new, old = self._new, self._old
-        if "ones" in (term.left, term.right):
-            side = 0 if term.right == "ones" else 1
+        if "ones" in term.factors:
+            side = 1 - term.factors.index("ones")
             reads, sources = _selected(new, term.reads, side), _selected(old, term.sources, side)
             return reads, sources.T.tocsr()
-        if "identity" in (term.left, term.right):
-            return self._matched(0 if term.left == "identity" else 1)
+        if "identity" in term.factors:
+            return self._matched(term.factors.index("identity"))
         targets = _cells(new, term.reads)
         if new is old and term.reads == term.sources:
             return targets, targets
@@ -105,147 +102,106 @@ class PairGram(InputOperator):
 
     def _matched(self, side: int) -> tuple[Cells, Cells]:
         """Cells with the objects of one side numbered as in training; unknown ones have an empty row or column."""
-        new, old = self._new, self._old
-        number, known = same_objects(new, old, side), same_objects(old, old, side)
-        size = (old.n_left, old.n_right)[side]
-        number = np.where(number < 0, size, number)
-        if side == 0:
-            targets = Cells.of(number[new.left_index], new.right_index, (size + 1, new.n_right))
-            sources = Cells.of(known[old.left_index], old.right_index, (size + 1, old.n_right))
-        else:
-            targets = Cells.of(new.left_index, number[new.right_index], (new.n_left, size + 1))
-            sources = Cells.of(old.left_index, known[old.right_index], (old.n_left, size + 1))
-        return targets, sources
+        n_known = self._old.sides[side].size
+        cells = []
+        for pairs in (self._new, self._old):
+            number = same_objects(pairs, self._old, side)
+            index, size = [s.index for s in pairs.sides], [s.size for s in pairs.sides]
+            index[side] = np.where(number < 0, n_known, number)[index[side]]
+            size[side] = n_known + 1
+            cells.append(Cells.of(index[0], index[1], (size[0], size[1])))
+        return cells[0], cells[1]
 
-    def _build(self, kernel: PairwiseKernel) -> None:
-        self.kernel = kernel
+    def _build(self) -> None:
         self._matrices: tuple[Any, Any] = (None, None)
-        self._terms: list[tuple[float, Any]]
+        self.form, self.reason, operators = self._chosen()
+        coefficients = [term.coefficient for term in self.kernel.terms]
+        self._terms = list(zip(coefficients, operators, strict=True))
+
+    def _chosen(self) -> tuple[str, str, list[Any]]:
+        """The form, why it was chosen, and an operator for each term."""
         primal = self._primal() if self.asked != "dual" else None
-        if self.asked == "primal" and primal is None:
-            raise ValueError(
-                "The primal form needs a Kronecker kernel with linear kernels of features on both sides, and tables "
-                f"and weights that fit working_memory; got {kernel!r}. Use the dual form."
-            )
         if self.asked == "primal":
-            self.form, self.reason, self._terms = "primal", "asked for", [(1.0, primal)]
-            return
+            if primal is None:
+                raise ValueError(
+                    "The primal form needs a Kronecker kernel with linear kernels of features on both sides, and "
+                    f"tables and weights that fit working_memory; got {self.kernel!r}. Use the dual form."
+                )
+            return "primal", "asked for", [primal]
         fits = self._fits()
         if primal is not None and (not fits or self._dual_cost() > primal.cost):
-            self.form, self._terms = "primal", [(1.0, primal)]
-            self.reason = "less work or memory through products of features than through objects"
-            return
+            reason = "less work or memory through products of features than through objects"
+            return "primal", reason, [primal]
         if not fits:
-            self.form, self._terms = "streamed", [(1.0, self._streamed())]
-            self.reason = "the matrices of the objects are larger than working_memory"
-            return
-        self.form = "dual"
-        self._matrices = kernel.matrices(self._new, self._old, self._used)
-        self._terms = [
-            (term.coefficient, self._term(term, *cells))
-            for term, cells in zip(kernel.terms, self._cells, strict=True)
-        ]
-        self.reason = "; ".join(
-            op.route_.reason for _, op in self._terms if isinstance(op, SampledKronecker)
-        )
+            reason = "the matrices of the objects are larger than working_memory"
+            return "streamed", reason, [self._streamed()]
+        self._matrices = self.kernel.matrices(self._new, self._old, self._used)
+        terms = zip(self.kernel.terms, self._cells, strict=True)
+        operators = [self._term(term, *cells) for term, cells in terms]
+        reasons = [op.route_.reason for op in operators if op.route_ is not None]
+        return "dual", "; ".join(reasons), operators
 
-    def _term(self, term: Term, targets: Any, sources: Any) -> Any:
-        names = (term.left, term.right)
-        A, B = (_factor(n, matrix) for n, matrix in zip(names, self._matrices, strict=True))
-        if "ones" in (term.left, term.right):
-            return OneSided(_given(B if A is None else A), targets, sources)
-        once = self.others is not None  # predictions
-        return SampledKronecker.from_cells(A, B, targets, sources, once=once)
+    def _term(self, term: Term, targets: Any, sources: Any) -> TermOperator:
+        """The product with one term through stored matrices."""
+        A, B = (_factor(*side) for side in zip(term.factors, self._matrices, strict=True))
+        if "ones" in term.factors:
+            return OneSided(B if term.left == "ones" else A, targets, sources)
+        return KroneckerProduct(A, B, targets, sources, once=self.Z is not None)
 
     def _primal(self) -> ThroughFeatures | None:
         """The form through features, if there is one and its dense tables and weights fit the memory."""
         left, right = self.kernel.bases()
         scales = left.linear_variance, right.linear_variance
-        if not self._is_one_product() or scales[0] is None or scales[1] is None:
+        if not self.kernel.is_one_product or scales[0] is None or scales[1] is None:
             return None
         new, old = self._new, self._old
         m, d, q, r = *old.left.shape, *old.right.shape
         entries = (m + new.n_left) * d + (q + new.n_right) * r + 4 * d * r + (m + new.n_left) * r
-        if entries * self.dtype.itemsize > _budget():
+        if entries * self.dtype.itemsize > working_memory():
             return None
-        scaled = _dense(old.left) * self.dtype.type(scales[0] * scales[1])
-        targets, sources = self._cells[0]
-        tables = _dense(new.left), _dense(new.right), scaled, _dense(old.right)
-        return ThroughFeatures(*tables, targets, sources)
-
-    def _is_one_product(self) -> bool:
-        return [(t.left, t.right) for t in self.kernel.terms] == [("kernel", "kernel")]
+        scaled = dense(old.left) * self.dtype.type(scales[0] * scales[1])
+        tables = (dense(new.left), dense(new.right)), (scaled, dense(old.right))
+        return ThroughFeatures(*tables, *self._cells[0])
 
     def _dual_cost(self) -> float:
         """Estimated cost of the dual form, without its matrices."""
         targets, sources = self._cells[0]
-        (a, c), (b, d) = targets.size, sources.size
-        shape = Shape(a, b, c, d, sources.n_cells, targets.n_cells)
+        shape = product_shape(targets, sources, sources.n_cells)
         return best_route(shape, self.dtype.itemsize).cost
 
     def _fits(self) -> bool:
         """Whether the matrices of the objects fit the memory, or must be stored anyway."""
         new, old = self._new, self._old
         need = new.n_left * old.n_left + new.n_right * old.n_right
-        must = not self._is_one_product() or self.kernel.is_precomputed
-        return must or need * self.dtype.itemsize <= _budget()
+        must = not self.kernel.is_one_product or self.kernel.is_precomputed
+        return must or need * self.dtype.itemsize <= working_memory()
 
     def _streamed(self) -> ThroughOperators:
-        left, right = self.kernel.bases()
-        square = self.others is None
-        targets, sources = self._cells[0]
-        return ThroughOperators(
-            _streamed_side(left, self._new.left, self._old.left, square),
-            _streamed_side(right, self._new.right, self._old.right, square),
-            targets,
-            sources,
-            nbytes=_budget() / 4,
-        )
+        square = self.Z is None
+        sides = zip(self.kernel.bases(), self._new.sides, self._old.sides, strict=True)
+        left, right = (_streamed_side(k, new.table, old.table, square) for k, new, old in sides)
+        return ThroughOperators((left, right), *self._cells[0], nbytes=working_memory() / 4)
 
     # --- the operator -----------------------------------------------------------------------
 
     def _matmul(self, B: Array) -> Array:
-        return _summed(coefficient * (op @ B) for coefficient, op in self._terms)
-
-    def accurate(self, B: Array) -> Array:
-        if self.dtype == np.float64:
-            return self @ B
-        return self._flattened(self._accurate, B, np.float64)
+        return reduce(operator.add, (coefficient * (op @ B) for coefficient, op in self._terms))
 
     def _accurate(self, B: Array) -> Array:
-        return _summed(coefficient * op.accurate(B) for coefficient, op in self._terms)
-
-    def _tiles(self) -> Iterator[Array]:
-        others = self.pairs if self.others is None else self.others
-        for rows in row_blocks(self.shape[0], 8 * self.shape[1], TILE_BYTES):
-            yield self.kernel(self.pairs[rows], others)
-
-    def to_dense(self) -> Array:
-        return self.kernel(self.pairs, self.others)
-
-    def _diagonal(self) -> Array:
-        return self.kernel.diag(self.pairs)
+        return reduce(operator.add, (c * op.accurate(B) for c, op in self._terms))
 
     def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        op, coefficient = self._terms[0][1], self._terms[0][0]
-        if len(self._terms) > 1 or not isinstance(op, SampledKronecker) or self.others is not None:
+        (coefficient, op), *others = self._terms
+        factors = None if others or self.Z is not None else op.whole_factors()
+        if factors is None:
             return None
-        cells = op.targets
-        plain = op.sources is cells and (
-            cells.combine is None or isinstance(cells.combine, np.ndarray)
-        )
-        if not plain or op.left is None or op.right is None or not cells.by_row().is_grid:
-            return None
-        order = np.arange(cells.n_cells) if cells.combine is None else cells.combine
-        return coefficient * op.left, op.right, order
+        K, T, order = factors
+        return coefficient * K, T, order
 
     @property
     def route_(self) -> Any:
         """Route of the first vec trick; None if there is none."""
-        for _, op in self._terms:
-            if isinstance(op, SampledKronecker):
-                return op.route_
-        return None
+        return next((op.route_ for _, op in self._terms if op.route_ is not None), None)
 
     @property
     def nbytes(self) -> int:
@@ -261,74 +217,48 @@ class PairGram(InputOperator):
             value = float(np.sum(E * self._accurate(F)))
             return self.kernel.joined(*(np.full(k.theta.size, value) for k in self.kernel.bases()))
         if self.form == "streamed":
-            return self.kernel.joined(*self._terms[0][1].kernel_gradients(E, F))
+            coefficient, op = self._terms[0]
+            return coefficient * self.kernel.joined(*op.kernel_gradients(E, F))
         totals = [np.zeros(matrix.shape) for matrix in self._matrices]
         for term, (coefficient, op) in zip(self.kernel.terms, self._terms, strict=True):
             gradients = op.factor_gradients(E, F)
             if term.left == "ones":
                 gradients = gradients[::-1]
-            for side, name in enumerate((term.left, term.right)):
+            for side, name in enumerate(term.factors):
                 if name == "square":
                     totals[side] += 2 * coefficient * self._matrices[side] * gradients[side]
                 elif name == "kernel":
                     totals[side] += coefficient * gradients[side]
         return self.kernel.base_vjp(self._new, self._old, *totals)
 
-    @property
-    def theta(self) -> np.ndarray:
-        return self.kernel.theta
-
-    def clone_with_theta(self, theta: np.ndarray) -> PairGram:
-        if not self.theta.size:
-            return self
+    def _with_kernel(self, kernel: Kernel) -> PairGram:
         other = copy.copy(self)  # the cells are the same
-        other._build(self.kernel.clone_with_theta(theta))
+        other.kernel = kernel
+        other._build()
         return other
 
 
 def _cells(pairs: Pairs, places: Places) -> Cells:
-    ends = (pairs.left_index, pairs.right_index)
-    parts = [(ends[row], ends[column], weight) for row, column, weight in places]
+    parts = [(pairs.sides[i].index, pairs.sides[j].index, weight) for i, j, weight in places]
     return Cells.combined(parts, (pairs.n_left, pairs.n_right))
 
 
-def _factor(name: str, matrix: np.ndarray) -> np.ndarray | None:
+def _factor(name: str, matrix: np.ndarray) -> Any:
     """A factor of a term; None for ones and for the identity."""
     if name == "kernel":
         return matrix
     return matrix * matrix if name == "square" else None
 
 
-def _budget() -> float:
-    """Bytes that matrices may take."""
-    return working_memory()
-
-
-def _given(matrix: np.ndarray | None) -> np.ndarray:
-    assert matrix is not None  # one factor of every term is a matrix
-    return matrix
-
-
 def _selected(pairs: Pairs, places: Places, side: int) -> Any:
     """Which objects of one side the pairs are placed on: a matrix of pairs × objects."""
-    ends, sizes = (pairs.left_index, pairs.right_index), (pairs.n_left, pairs.n_right)
-    return selection([(ends[int(place[side])], place[2]) for place in places], sizes[side])
+    index = [(pairs.sides[ends[side]].index, weight) for *ends, weight in places]
+    return selection(index, pairs.sides[side].size)
 
 
 def _streamed_side(kernel: Kernel, new: Any, old: Any, square: bool) -> InputOperator:
     """The operator of one side: stored if it is small, else through features or streamed."""
-    if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= _budget() / 2:
+    if square and new.shape[0] * old.shape[0] * old.dtype.itemsize <= working_memory() / 2:
         return Dense(kernel, old)
-    operator = LinearFeatures if kernel.linear_variance is not None else Streamed
-    return operator(kernel, old) if square else operator(kernel, new, old)
-
-
-def _dense(table: Any) -> np.ndarray:
-    return table.toarray() if sp.issparse(table) else np.ascontiguousarray(table)
-
-
-def _summed(parts: Iterator[np.ndarray]) -> np.ndarray:
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total
+    kind = LinearFeatures if kernel.linear_variance is not None else Streamed
+    return kind(kernel, old) if square else kind(kernel, new, old)

@@ -18,28 +18,27 @@ other. `direct` is for a few cells.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
-__all__ = [
-    "direct",
-    "fill",
-    "multiply",
-    "multiply_and_read",
-    "multiply_each",
-    "multiply_turned",
-    "read",
-    "spread",
-    "spread_transposed",
-]
-
 _LOOSE = {"contract", "reassoc", "nsz"}
-_LINE = 32  # rows that are transposed together: long enough stretches to write
+TRANSPOSED_ROWS = 32  # that are written together: long enough stretches
+
+
+class CellRows(NamedTuple):
+    """Cells in compressed rows, cut into parts for threads."""
+
+    bounds: np.ndarray  # rows at which a part begins; the last entry is the number of rows
+    ptr: np.ndarray  # where the cells of a row begin
+    columns: np.ndarray  # of each cell
 
 
 @njit(cache=True, fastmath=_LOOSE)
-def direct(rows, columns, source_rows, source_columns, values, left, right, out):
+def direct(targets, sources, values, left, right, out):
     """out[g, h] = Σ left[i_h, k] right[j_h, l] values[g, (k, l)], without an intermediate matrix; on one thread."""
+    (rows, columns), (source_rows, source_columns) = targets, sources
     for g in range(out.shape[0]):
         for h in range(rows.size):
             row, other = left[rows[h]], right[columns[h]]
@@ -58,9 +57,9 @@ def _next(values, h, stop):
 
 
 @njit(cache=True, fastmath=_LOOSE)
-def _add_rows(ptr, columns, values, factor, r, first, last, row):
+def _add_rows(ptr, columns, values, factor, r, first, row):
     """row += Σ_h values[h] factor[columns[h], first:last] over the cells h of row r."""
-    stop = ptr[r + 1]
+    stop, last = ptr[r + 1], first + row.size
     h = _next(values, ptr[r], stop)
     while h < stop:
         h2 = _next(values, h + 1, stop)
@@ -83,8 +82,9 @@ def _add_rows(ptr, columns, values, factor, r, first, last, row):
 
 
 @njit(cache=True, parallel=True, fastmath=_LOOSE)
-def spread(bounds, ptr, columns, values, factor, width, out):
+def spread(cells, values, factor, width, out):
     """out[g] = V_g factor, ``width`` columns at a time so that those of factor stay in the cache."""
+    bounds, ptr, columns = cells
     for part in prange(bounds.size - 1):
         for first in range(0, out.shape[2], width):
             last = min(out.shape[2], first + width)
@@ -92,31 +92,33 @@ def spread(bounds, ptr, columns, values, factor, width, out):
                 for g in range(out.shape[0]):
                     row = out[g, r, first:last]
                     row[:] = 0
-                    _add_rows(ptr, columns, values[g], factor, r, first, last, row)
+                    _add_rows(ptr, columns, values[g], factor, r, first, row)
 
 
 @njit(cache=True, parallel=True, fastmath=_LOOSE)
-def spread_transposed(bounds, ptr, columns, values, factor, width, out):
+def spread_transposed(cells, values, factor, width, out):
     """out[g] = (V_g factor)ᵀ; some rows are made in a buffer and written in long stretches."""
+    bounds, ptr, columns = cells
     for part in prange(bounds.size - 1):
-        buffer = np.empty((_LINE, min(width, out.shape[1])), out.dtype)
+        buffer = np.empty((TRANSPOSED_ROWS, min(width, out.shape[1])), out.dtype)
         for first in range(0, out.shape[1], width):
             last = min(out.shape[1], first + width)
-            for group in range(bounds[part], bounds[part + 1], _LINE):
-                count = min(_LINE, bounds[part + 1] - group)
+            for group in range(bounds[part], bounds[part + 1], TRANSPOSED_ROWS):
+                count = min(TRANSPOSED_ROWS, bounds[part + 1] - group)
                 for g in range(out.shape[0]):
                     for m in range(count):
                         row = buffer[m, : last - first]
                         row[:] = 0
-                        _add_rows(ptr, columns, values[g], factor, group + m, first, last, row)
+                        _add_rows(ptr, columns, values[g], factor, group + m, first, row)
                     for k in range(last - first):
                         for m in range(count):
                             out[g, first + k, group + m] = buffer[m, k]
 
 
 @njit(cache=True, parallel=True, fastmath=_LOOSE)
-def read(bounds, ptr, columns, left, inner, out):
+def read(cells, left, inner, out):
     """out[g, h] = left[i, :] · inner[g, columns[h], :] for the cells h of row i."""
+    bounds, ptr, columns = cells
     for part in prange(bounds.size - 1):
         for i in range(bounds[part], bounds[part + 1]):
             row = left[i]
@@ -144,22 +146,15 @@ def read(bounds, ptr, columns, left, inner, out):
 
 
 @njit(cache=True, parallel=True)
-def fill(bounds, ptr, columns, values, out):
+def fill(cells, values, out):
     """Write V_g as whole matrices."""
+    bounds, ptr, columns = cells
     for part in prange(bounds.size - 1):
         for r in range(bounds[part], bounds[part + 1]):
             for g in range(out.shape[0]):
                 out[g, r, :] = 0
                 for h in range(ptr[r], ptr[r + 1]):
                     out[g, r, columns[h]] = values[g, h]
-
-
-@njit(cache=True, parallel=True)
-def multiply(bounds, left, right, out):
-    """out = left right, by blocks of rows."""
-    for part in prange(bounds.size - 1):
-        first, last = bounds[part], bounds[part + 1]
-        np.dot(left[first:last], right, out[first:last])
 
 
 @njit(cache=True, parallel=True)
@@ -181,8 +176,9 @@ def multiply_turned(bounds, left, stack, out):
 
 
 @njit(cache=True, parallel=True)
-def multiply_and_read(bounds, ptr, columns, left, inner, whole, out):
+def multiply_and_read(cells, left, inner, whole, out):
     """out[g, h] = (left inner[g])[i, columns[h]], by blocks of rows; ``whole`` is room for one product."""
+    bounds, ptr, columns = cells
     for part in prange(bounds.size - 1):
         first, last = bounds[part], bounds[part + 1]
         for g in range(out.shape[0]):

@@ -1,4 +1,4 @@
-"""Ways to multiply with one term of a pairwise kernel, besides `SampledKronecker`.
+"""Ways to multiply with one term of a pairwise kernel, besides `KroneckerProduct`.
 
 Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entries of the factors or in the parameters.
 """
@@ -6,26 +6,30 @@ Each has ``@`` and ``accurate``; gradients of ``⟨E, op F⟩`` are in the entri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gramian._core.arrays import row_blocks
+from gramian.operators import costs
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells, SortedCells
-from gramian.operators.pairs.sampled_kronecker import SampledKronecker
+from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator
 
 __all__ = ["OneSided", "ThroughFeatures", "ThroughOperators"]
 
-# What a kernel value by NumPy and a number of a sparse matrix times one column cost, in flops of a matrix product.
-VALUE, SPARSE = 250, 20
-DENSE = 8  # times as many numbers as a sparse matrix has are still worth storing, for BLAS
+Tables = tuple[np.ndarray, np.ndarray]
+Operators = tuple[InputOperator, InputOperator]
+# A number of a sparse matrix times one column, in the unit of `costs` and on the machine that it names.
+SPARSE_ENTRY_FLOPS = 20
+# A sparse matrix is stored as a dense one, for BLAS, if that has at most so many times as many numbers.
+DENSE_RATIO = 8
 
 
-class OneSided:
+@dataclass(frozen=True, eq=False)
+class OneSided(TermOperator):
     """``R A S`` where one factor of the Kronecker product is ones: no vec trick.
 
     S adds the coefficients of all pairs of an object, R reads the value of the object for its pairs.
@@ -47,10 +51,9 @@ class OneSided:
            [8.]])
     """
 
-    def __init__(self, matrix: np.ndarray, reads: Any, sources: Any):
-        self.matrix = matrix
-        self.reads = reads
-        self.sources = sources
+    matrix: np.ndarray
+    reads: Any
+    sources: Any
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         inner = (self.sources @ B).astype(self.matrix.dtype, copy=False)
@@ -70,7 +73,7 @@ class OneSided:
         return self.matrix.nbytes
 
 
-class ThroughFeatures:
+class ThroughFeatures(TermOperator):
     """A Kronecker product of linear kernels through the weights of products of features.
 
         W = Dᵀ V T,      out = (D W Tᵀ) at the pairs
@@ -80,24 +83,18 @@ class ThroughFeatures:
 
     Parameters
     ----------
-    new_left, new_right : ndarray of shape (a, d) and (c, r)
-    left, right : ndarray of shape (b, d) and (m, r)
+    new : tuple of ndarray of shape (a, d) and (c, r)
+        Tables of the left and of the right objects whose pairs are read.
+    old : tuple of ndarray of shape (b, d) and (m, r)
+        The same for the pairs that the coefficients belong to.
     targets, sources : Cells
     """
 
-    def __init__(
-        self,
-        new_left: np.ndarray,
-        new_right: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        targets: Cells,
-        sources: Cells,
-    ):
-        weights = Cells.grid(left.shape[1], right.shape[1])
-        turned = (np.ascontiguousarray(left.T), np.ascontiguousarray(right.T))
-        self.collect = SampledKronecker.from_cells(*turned, weights, sources)
-        self.read = SampledKronecker.from_cells(new_left, new_right, targets, weights)
+    def __init__(self, new: Tables, old: Tables, targets: Cells, sources: Cells):
+        weights = Cells.grid(old[0].shape[1], old[1].shape[1])
+        left, right = (np.ascontiguousarray(table.T) for table in old)
+        self.collect = KroneckerProduct(left, right, weights, sources)
+        self.read = KroneckerProduct(*new, targets, weights)
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self.read @ (self.collect @ B)
@@ -108,7 +105,7 @@ class ThroughFeatures:
 
     @property
     def cost(self) -> float:
-        """Estimated nanoseconds of a product on one core."""
+        """Estimated cost of a product on one core, in flops."""
         return self.read.route_.cost + self.collect.route_.cost
 
     @property
@@ -126,7 +123,7 @@ class _Order(NamedTuple):
     targets: SortedCells  # a row for each object of `tiled`
 
 
-class ThroughOperators:
+class ThroughOperators(TermOperator):
     """A Kronecker product whose matrices are not stored: one side by tiles of rows, products with the other.
 
         inner = V T_Jᵀ,      out = O inner at the pairs with J       for panels J of the objects of one side
@@ -136,25 +133,20 @@ class ThroughOperators:
 
     Parameters
     ----------
-    left, right : InputOperator of shape (a, b) and (c, d)
+    sides : tuple of InputOperator of shape (a, b) and (c, d)
+        Left and right.
     targets, sources : Cells
     nbytes : float
         Budget for ``inner``; its product takes as much again, and so may copies in another precision.
     """
 
-    def __init__(
-        self,
-        left: InputOperator,
-        right: InputOperator,
-        targets: Cells,
-        sources: Cells,
-        nbytes: float,
-    ):
-        self.left = left
-        self.right = right
+    def __init__(self, sides: Operators, targets: Cells, sources: Cells, nbytes: float):
+        left, right = sides
         self.targets = targets
         self.sources = sources
         self.panel_bytes = nbytes
+        self.right_tiled = _Order(right, left, sources.by_row, targets.by_column)
+        self.left_tiled = _Order(left, right, sources.by_column, targets.by_row)
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self._multiplied(B, lambda operator, values: operator @ values)
@@ -165,7 +157,7 @@ class ThroughOperators:
 
     def _multiplied(self, B: np.ndarray, times: Any) -> np.ndarray:
         cells = self.sources.gathered(B)
-        order = min((self._right_tiled(), self._left_tiled()), key=lambda o: _work(o, B.shape[1]))
+        order = min((self.right_tiled, self.left_tiled), key=lambda o: _work(o, B.shape[1]))
         targets = order.targets
         out = np.empty((self.targets.n_cells, B.shape[1]), B.dtype)
         for first, inner in self._panels(order, cells):
@@ -179,39 +171,32 @@ class ThroughOperators:
     def kernel_gradients(self, E: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradients of ``⟨E, op F⟩`` in the log-parameters of the left and the right kernel."""
         E, F = self.targets.gathered(E), self.sources.gathered(F)
-        return self._gradient(self._right_tiled(), E, F), self._gradient(self._left_tiled(), E, F)
+        return self._gradient(self.right_tiled, E, F), self._gradient(self.left_tiled, E, F)
 
     def _gradient(self, order: _Order, E: np.ndarray, F: np.ndarray) -> np.ndarray:
         """Gradient of ``⟨W, O V Tᵀ⟩`` in the log-parameters of O."""
         total = np.zeros(order.other.theta.size)
         if not total.size:
             return total
-        W = [_matrix(order.targets, values) for values in E.T]
+        W = [order.targets.matrix(values) for values in E.T]
         for first, inner in self._panels(order, F):
             some = slice(first, first + inner.shape[1])
             weights = np.stack([part[some].toarray().T for part in W], axis=2)
             total += order.other.vjp(weights, inner)
         return total
 
-    def _right_tiled(self) -> _Order:
-        return _Order(self.right, self.left, self.sources.by_row(), self.targets.by_column())
-
-    def _left_tiled(self) -> _Order:
-        return _Order(self.left, self.right, self.sources.by_column(), self.targets.by_row())
-
     def _panels(self, order: _Order, cells: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first object of each panel and ``V T_Jᵀ``, of shape (objects of O, |J|, k)."""
         m, k = order.other.shape[1], cells.shape[1]
         affordable = int(self.panel_bytes // max(1, 8 * k * max(order.other.shape)))
         width = max(1, min(affordable, order.tiled.shape[0]))
-        V = [_matrix(order.sources, values) for values in cells.T]
-        if V and DENSE * V[0].nnz > m * V[0].shape[1]:
+        V = [order.sources.matrix(values) for values in cells.T]
+        if V and DENSE_RATIO * V[0].nnz > m * V[0].shape[1]:
             V = [part.toarray() for part in V]
         inner = np.empty((m, width, k), cells.dtype)
         first = filled = 0
         for tile in order.tiled._tiles():
-            pieces = row_blocks(len(tile), 8 * max(tile.shape[1], m), TILE_BYTES)
-            for piece in pieces:
+            for piece in row_blocks(len(tile), 8 * max(tile.shape[1], m), TILE_BYTES):
                 rows = tile[piece]
                 while len(rows):
                     some, rows = rows[: width - filled], rows[width - filled :]
@@ -225,30 +210,15 @@ class ThroughOperators:
         if filled:
             yield first, inner[:, :filled]
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
         """Bytes of the operators."""
-        return self.left.nbytes + self.right.nbytes
+        return self.left_tiled.tiled.nbytes + self.left_tiled.other.nbytes
 
 
 def _work(order: _Order, k: int) -> float:
     """Estimated cost of a product with k columns, in flops."""
     rows, columns = order.tiled.shape
     return order.other.work(rows * k) + rows * (
-        VALUE * columns + SPARSE * k * order.sources.columns.size
+        costs.TILED_VALUE_FLOPS * columns + SPARSE_ENTRY_FLOPS * k * order.sources.columns.size
     )
-
-
-def _matrix(cells: SortedCells, values: np.ndarray) -> Any:
-    """Values over cells as a sparse matrix, in the order of these rows."""
-    ordered = values if cells.order is None else values[cells.order]
-    return sp.csr_array((ordered, cells.columns, cells.ptr), shape=cells.size)
-
-
-def selection(index: list[tuple[np.ndarray, float]], size: int) -> Any:
-    """CSR matrix (n, size) with the given weights at the given columns of each row."""
-    n = index[0][0].size
-    rows = np.tile(np.arange(n), len(index))
-    columns = np.concatenate([part for part, _ in index])
-    weights = np.repeat([weight for _, weight in index], n)
-    return sp.csr_array((weights, (rows, columns)), shape=(n, size))

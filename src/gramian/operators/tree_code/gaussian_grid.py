@@ -143,7 +143,8 @@ def find_gaussian_grid(task: Task, most_work: float) -> GaussianGrid | None:
     to_side = from_side if task.Z is None else _side(targets, h)
     nodes = [[side.nodes(f, rule.unit) for f in range(d)] for side in (to_side, from_side)]
     matrices = (np.exp(-0.5 * np.square(to[:, None] - at)) for to, at in zip(*nodes, strict=True))
-    bound = _entry_bound(p, h, d) * density.row_sum(h)
+    entry_bound = math.expm1(d * math.log1p(_one_feature_error(p, h)))
+    bound = entry_bound * density.row_sum(h)
     return GaussianGrid(to_side, from_side, rule, tuple(matrices), work, bound)
 
 
@@ -184,10 +185,6 @@ def _one_feature_error(p: int, h: float) -> float:
     log_epsilon -= 0.5 * math.lgamma(p + 1)
     lebesgue = 2 / math.pi * math.log(p) + 1  # of Chebyshev nodes of the first kind
     return math.exp(log_epsilon) * (1 + lebesgue)
-
-
-def _entry_bound(p: int, h: float, d: int) -> float:
-    return math.expm1(d * math.log1p(_one_feature_error(p, h)))
 
 
 def _candidates(

@@ -80,7 +80,7 @@ def _weights(x, centre, half, rule, each, outer):
             filled *= p
 
 
-@njit(cache=True, fastmath=FLAGS)
+@njit(cache=True, fastmath=FLAGS, inline="always")
 def _add_to_nodes(row, outer, each, value):
     p = each.size
     for a in range(outer.size):
@@ -89,7 +89,7 @@ def _add_to_nodes(row, outer, each, value):
             row[a * p + q] += factor * each[q]
 
 
-@njit(cache=True, fastmath=FLAGS)
+@njit(cache=True, fastmath=FLAGS, inline="always")
 def _sum_of_nodes(row, outer, each):
     p, total = each.size, 0.0
     for a in range(outer.size):

@@ -150,9 +150,10 @@ def _tree(X: np.ndarray, units: Units) -> tuple[np.ndarray, Tree]:
     exact = np.asarray(X, dtype=np.float64)
     exact = exact if units.centre is None else exact - units.centre
     _, order, nodes, bounds = KDTree(exact * units.factor, leaf_size=LEAF_POINTS).get_arrays()
-    ends = (nodes[name].astype(np.int64) for name in ("idx_start", "idx_end"))
-    boxes = (np.ascontiguousarray(bound) for bound in bounds)
-    return np.asarray(order, dtype=np.int64), Tree(*ends, nodes["is_leaf"].astype(bool), *boxes)
+    begin, end = (nodes[name].astype(np.int64) for name in ("idx_start", "idx_end"))
+    lower, upper = (np.ascontiguousarray(bound) for bound in bounds)
+    leaf = nodes["is_leaf"].astype(bool)
+    return np.asarray(order, dtype=np.int64), Tree(begin, end, leaf, lower, upper)
 
 
 def _ordered(X: np.ndarray, order: np.ndarray, units: Units, dtype: Any) -> np.ndarray:

@@ -171,6 +171,4 @@ def near_product(lists, B, profile, first, last, out):
                 for r in range(GROUP):
                     apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, y, 0, totals[i : i + GROUP])
-        for i in range(n):
-            for k in range(B.shape[0]):
-                out[begin[cell] + i, k] = totals[i, k]
+        out[begin[cell] : end[cell]] = totals[:n]

@@ -1,7 +1,7 @@
 """Contrast problems by dual ascent: examples in random order, and the signs of an orthogonal penalty in between.
 
 Objective and optimality
-    Those of `contrast_problem`. Coefficients β and signs σ are optimal iff each example has weight on contrasts of
+    Those of `ContrastProblem`. Coefficients β and signs σ are optimal iff each example has weight on contrasts of
     largest cost only, all of its cap if that is positive, and each pair of normals is orthogonal or has its sign.
 
 Method
@@ -29,30 +29,32 @@ Measured
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from gramian._core.threads import exclusive, single_threaded_blas
-from gramian.solvers.contrast import loops as loops
-from gramian.solvers.contrast.problem import ContrastProblem, ContrastRecorder
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows
+from gramian.solvers.contrast import loops
+from gramian.solvers.contrast.problem import ContrastProblem
+from gramian.solvers.history import Bounds
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["contrast_ascent"]
 
 MAX_ITER = 10_000  # sweeps; small problems with few features and large caps take thousands, of a millisecond each
-STEPS = 10  # between contrasts, at most, in one visit
-PARTS = 4  # of a sweep, with better signs after each
-LONGEST = 5000  # visits in one compiled call: interruptions get through
-BLOCK = 128  # examples whose kernel values are worked on together
-ROWS_BYTES = 24 * 2**20  # of their rows, beyond which they are fewer (the last few: up to twice)
+SWEEP_PARTS = 4  # of a sweep, with better signs after each
+MAX_VISITS = 5000  # in one compiled call: interruptions get through
+BLOCK_EXAMPLES = 128  # whose kernel values are worked on together
+ROWS_BYTES = 24 * 2**20  # of a block; it has fewer examples if they take more (the last: twice)
 PASSES = 3  # over a block; over all examples between two looks at their gaps
-FIRST = 2  # sweeps of one pass: far from the optimum gaps change too fast
-SKIP = 0.3  # of the gap allowed may stay unvisited, shared by all units
+FIRST_SWEEPS = 2  # of one pass: far from the optimum gaps change too fast
+UNVISITED_SHARE = 0.3  # of the gap allowed may stay unvisited, shared by all units
 
 
 def contrast_ascent(
@@ -97,9 +99,12 @@ def contrast_ascent(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    recorder = ContrastRecorder(problem, tol, MAX_ITER if max_iter is None else max_iter, callback)
-    kind = _GramState if hasattr(problem.inputs, "rows") else _FeatureState
-    state = kind(problem, check_random_state(random_state))
+    if not tol >= 0:
+        raise ValueError(f"tol must be >= 0, got {tol!r}.")
+    limit = MAX_ITER if max_iter is None else max_iter
+    allowed = partial(problem.allowed_gap, tol=tol)
+    recorder = Bounds(allowed, f"tol={tol:.2e}", limit, callback, patience=50)
+    state = STATES[type(problem.inputs)](problem, check_random_state(random_state))
     best = state.snapshot()
     while True:
         objective, lower, gaps = state.values()
@@ -112,12 +117,12 @@ def contrast_ascent(
             objective, lower, gaps = state.values()
         if objective < recorder.upper:
             best = state.snapshot()
-        status = recorder.record(lambda: state.coefficients(*state.snapshot()), objective, lower)
+        status = recorder.record(state.current, objective, lower, operations=state.operations)
         if status is not None:
             return recorder.done(state.coefficients(*best), status)
-        share = SKIP * problem.allowed_gap(recorder.upper, tol) / gaps.size
-        state.sweep(np.flatnonzero(gaps > share), PASSES if recorder.n_iter >= FIRST else 1)
-        recorder.operations += state.work()
+        share = UNVISITED_SHARE * problem.allowed_gap(recorder.upper, tol) / gaps.size
+        passes = PASSES if recorder.n_iter >= FIRST_SWEEPS else 1
+        state.sweep(np.flatnonzero(gaps > share), passes)
 
 
 class _State:
@@ -133,77 +138,80 @@ class _State:
         _, part = connected_components(penalty.pattern, directed=False)
         self.order = np.argsort(part, kind="stable")  # the output at each place
         self.place = np.argsort(self.order)  # and the place of each output
-        ends = np.cumsum(np.bincount(part))
-        self.high = ends[part[self.order]]
-        self.low = self.high - np.bincount(part)[part[self.order]]
+        sizes = np.bincount(part)
+        high = np.cumsum(sizes)[part[self.order]]
+        low = high - sizes[part[self.order]]
         own, rival = self.place[contrasts.own], self.place[contrasts.rival]
         spans = np.zeros((contrasts.n_labels, 2), dtype=np.int64)
         for label in range(contrasts.n_labels):
-            used = np.arange(*contrasts.start[label : label + 2])
-            if used.size:
-                outputs = np.concatenate([own[used], rival[used]])
-                spans[label] = self.low[outputs].min(), self.high[outputs].max()
-        self.table = (contrasts.start, own, rival, contrasts.scale, spans)
-        counts = np.diff(contrasts.start)[problem.labels]
-        begin = np.concatenate([[0], np.cumsum(counts)])
-        assert problem.examples is not None
-        self.units = (problem.examples, problem.labels, problem.caps, begin)
-        self.beta = np.zeros(begin[-1])
+            used = slice(*contrasts.start[label : label + 2])
+            outputs = np.concatenate([own[used], rival[used]])
+            if outputs.size:
+                spans[label] = low[outputs].min(), high[outputs].max()
+        begin = np.concatenate([[0], np.cumsum(np.diff(contrasts.start)[problem.labels])])
         self.signs, S = penalty.start()
-        self.S = S[np.ix_(self.order, self.order)]
-        self.G = np.zeros_like(self.S)
+        S = S[np.ix_(self.order, self.order)]
+        assert problem.examples is not None
+        self.dual = loops.Dual(
+            S=S,
+            low=low,
+            high=high,
+            start=contrasts.start,
+            own=own,
+            rival=rival,
+            scale=contrasts.scale,
+            spans=spans,
+            examples=problem.examples,
+            labels=problem.labels,
+            caps=problem.caps,
+            begin=begin,
+            beta=np.zeros(begin[-1]),
+            G=np.zeros_like(S),
+        )
         self.fresh = True
-        self.touched = 0.0
+        self.operations = 0.0  # multiply-adds so far
 
-    @property
-    def coupling(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """S, and the range of outputs that each is coupled to."""
-        return self.S, self.low, self.high
+    def _in_order_of_problem(self) -> tuple[np.ndarray, np.ndarray]:
+        """Copies of S and G."""
+        back = np.ix_(self.place, self.place)
+        return self.dual.S[back], self.dual.G[back]
 
     def improve_signs(self) -> None:
         """Better signs, and S for them."""
-        if not self.signs.size:
-            return
-        back = np.ix_(self.place, self.place)
-        S = self.S[back]
-        self.problem.penalty.improve(self.signs, S, self.G[back])
-        self.S = S[np.ix_(self.order, self.order)]
-
-    def penalty_values(self) -> tuple[float, float]:
-        """Ω(W) and ½ tr(S G)."""
-        back = np.ix_(self.place, self.place)
-        S, G = self.S[back], self.G[back]
-        return self.problem.penalty.value(S, G), 0.5 * float(np.sum(S * G))
+        if self.signs.size:
+            S, G = self._in_order_of_problem()
+            self.problem.penalty.improve(self.signs, S, G)
+            self.dual.S[:] = S[np.ix_(self.order, self.order)]
 
     def values(self) -> tuple[float, float, np.ndarray]:
         """J, D and the gap of each unit."""
         losses, gaps = np.zeros(self.problem.labels.size), np.zeros(self.problem.labels.size)
         with exclusive():
             self.scan(losses, gaps, numba.get_num_threads())
-        penalty, half = self.penalty_values()
+        S, G = self._in_order_of_problem()
+        penalty = self.problem.penalty.value(S, G)
         objective = penalty + losses.sum()
-        gap = np.maximum(gaps, 0.0).sum() + max(penalty - half, 0.0)
+        gap = np.maximum(gaps, 0.0).sum() + max(penalty - 0.5 * float(np.sum(S * G)), 0.0)
         return float(objective), float(objective - gap), gaps
 
     def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
         """A, with outputs in the order of this state."""
         A = np.zeros(self.problem.shape)
-        loops.coefficients(self.units, self.table, beta, A)
+        loops.coefficients(self.dual, beta, A)
         return A
 
     def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
         """What coefficients are made of."""
-        return self.beta.copy(), self.S.copy()
+        return self.dual.beta.copy(), self.dual.S.copy()
+
+    def current(self) -> np.ndarray:
+        """The coefficients c of this state."""
+        return self.coefficients(*self.snapshot())
 
     def coefficients(self, beta: np.ndarray, S: np.ndarray) -> np.ndarray:
         """c = A S, with outputs in the order of the problem."""
         with single_threaded_blas():
             return np.take(self.dual_coefficients(beta) @ S, self.place, axis=1)
-
-    def work(self) -> float:
-        """Multiply-adds since the last call."""
-        work, self.touched = self.touched, 0.0
-        return work
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
         """Write losses and gaps of all units."""
@@ -225,53 +233,34 @@ class _FeatureState(_State):
 
     def __init__(self, problem: ContrastProblem, random: np.random.RandomState):
         super().__init__(problem, random)
-        X = problem.inputs
-        if sp.issparse(X):
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()  # an entry that is stored in two parts has one square
-            used = np.zeros(X.shape[1], dtype=bool)
-            used[X.indices] = True
-            indices = (np.cumsum(used) - 1).astype(np.uint32)[X.indices]
-            self.X: Any = (X.indptr.astype(np.int64), indices, X.data)
-            self.squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).reshape(-1)
-            n_features, self.nonzeros = int(used.sum()), X.nnz / max(1, X.shape[0])
-            self.features = sp.csr_array(
-                (X.data, indices.astype(np.int64), X.indptr), shape=(X.shape[0], n_features)
-            )
-        else:
-            self.X = self.features = np.ascontiguousarray(X)
-            self.squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-            n_features, self.nonzeros = X.shape[1], float(X.shape[1])
-        self.P = np.zeros((n_features, problem.shape[1]))
+        self.features = problem.inputs
+        self.P = np.zeros((self.features.n_features, problem.shape[1]))
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
-        self.sum_up()
-        loops.scan(
-            self.X, self.units, self.table, self.coupling, self.beta, self.P, losses, gaps, chunks
-        )
-        self.touched += self.nonzeros * losses.size * len(self.low)
-
-    def sum_up(self) -> None:
-        """G = PᵀP without the rounding errors of updates, where outputs are coupled."""
+        low, high, G = self.dual.low, self.dual.high, self.dual.G
+        # G = PᵀP without the rounding errors of updates, where outputs are coupled
         with single_threaded_blas():  # its threads would spin beside those of the scan
-            for first in np.unique(self.low):
-                block = slice(first, self.high[first])
-                self.G[block, block] = self.P[:, block].T @ self.P[:, block]
+            for first in np.unique(low):
+                block = slice(first, high[first])
+                G[block, block] = self.P[:, block].T @ self.P[:, block]
+        loops.scan(self.features.compiled, self.dual, self.P, losses, gaps, chunks)
+        self.operations += self.features.n_entries * losses.size * self.P.shape[1]
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
+        features, m = self.features, self.P.shape[1]
+        X, squares, nothing = features.compiled, features.diagonal(), np.empty((0, m))
         orders = [self.random.permutation(units) for _ in range(passes)]
-        for part in [part for order in orders for part in np.array_split(order, PARTS)]:
-            for some in np.array_split(part, 1 + part.size // LONGEST):
-                columns = loops.visit(
-                    self.X, self.squares, some, self.units, self.table, self.coupling, self.beta, self.P, self.G, STEPS
-                )  # fmt: skip
-                self.touched += self.nonzeros * (some.size * len(self.low) + columns)
+        for part in [part for order in orders for part in np.array_split(order, SWEEP_PARTS)]:
+            for some in np.array_split(part, 1 + part.size // MAX_VISITS):
+                places = self.dual.examples[some]
+                columns = loops.visit(X, squares, places, some, self.dual, self.P, nothing)
+                self.operations += features.n_entries * (some.size * m + columns)
             self.improve_signs()
 
     def refresh(self) -> None:
-        self.P = np.ascontiguousarray(self.features.T @ self.dual_coefficients(self.beta))
+        sums = self.features.sums(self.dual_coefficients(self.dual.beta))
+        self.P = np.ascontiguousarray(sums)
         self.fresh = True
 
 
@@ -285,42 +274,37 @@ class _GramState(_State):
         self.Q = np.zeros(problem.shape)
         self.exact = problem.inputs.dtype == np.float64
         affordable = ROWS_BYTES // (problem.shape[0] * problem.inputs.dtype.itemsize)
-        self.block = max(1, min(BLOCK, affordable))
-        examples = self.units[0]
-        self.by_example = np.argsort(examples, kind="stable")
-        self.first_unit = np.searchsorted(
-            examples[self.by_example], np.arange(problem.shape[0] + 1)
-        )
+        self.block = max(1, min(BLOCK_EXAMPLES, affordable))
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
-        loops.scan_scores(
-            self.Q, self.units, self.table, self.coupling, self.beta, losses, gaps, chunks
-        )
+        loops.scan_scores(self.Q, self.dual, losses, gaps, chunks)
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False
-        visited = np.zeros(self.problem.labels.size, dtype=bool)
-        visited[units] = True
-        points = self.random.permutation(np.unique(self.units[0][units]))
-        for block in np.array_split(points, max(1, points.size // self.block)):
-            found = [self.by_example[self.first_unit[x] : self.first_unit[x + 1]] for x in block]
-            local = np.repeat(np.arange(block.size), [part.size for part in found])
-            some = np.concatenate(found)
-            local, some = local[visited[some]], some[visited[some]]
+        units = units[np.argsort(self.dual.examples[units], kind="stable")]
+        examples, first = np.unique(self.dual.examples[units], return_index=True)
+        units_of = np.split(units, first[1:])
+        chosen = self.random.permutation(examples.size)
+        for some in np.array_split(chosen, max(1, chosen.size // self.block)):
+            block = examples[some]
+            places = np.repeat(np.arange(some.size), [units_of[x].size for x in some])
+            order = np.concatenate([units[:0], *(units_of[x] for x in some)])
             rows = self.problem.inputs.rows(block)
             K = rows[:, block].astype(np.float64)
-            A = np.zeros((block.size, len(self.low)))
-            loops.visit_block(
-                K, local, some, self.units, self.table, self.coupling, self.beta, np.take(self.Q, block, axis=0), A,
-                self.G, STEPS, passes,
-            )  # fmt: skip
+            A = np.zeros((block.size, self.Q.shape[1]))
+            Q, squares = self.Q[block], np.diagonal(K).copy()
+            for _ in range(passes):
+                loops.visit(K, squares, places, order, self.dual, Q, A)
             self.Q += rows.T @ A.astype(rows.dtype, copy=False)
-            self.touched += float(rows.size) * len(self.low)
+            self.operations += float(rows.size) * self.Q.shape[1]
             del rows  # before the next ones are evaluated
             self.improve_signs()
 
     def refresh(self) -> None:
-        A = self.dual_coefficients(self.beta)
+        A = self.dual_coefficients(self.dual.beta)
         self.Q = np.ascontiguousarray(self.problem.inputs @ A)
-        self.G = A.T @ self.Q
+        self.dual.G[:] = A.T @ self.Q
         self.fresh = True
+
+
+STATES: dict[type, type[_State]] = {FeatureRows: _FeatureState, GramRows: _GramState}

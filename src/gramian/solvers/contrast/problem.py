@@ -33,9 +33,9 @@ import numpy as np
 
 from gramian._core.threads import exclusive
 from gramian.labels.margins.contrasts import Contrasts
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.operators.inputs.feature_rows import as_rows
 
-__all__ = ["ContrastProblem", "ContrastRecorder"]
+__all__ = ["ContrastProblem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class ContrastProblem:
 
     Parameters
     ----------
-    inputs : GramRows, or array or CSR array of shape (n, d)
-        The Gram matrix by its rows, or features X with K = X Xᵀ.
+    inputs : GramRows, FeatureRows, or array or CSR array of shape (n, d)
+        The Gram matrix K by its rows, or features X with K = X Xᵀ, which are kept as `FeatureRows`.
     labels : int array of shape (n_units,)
         Labels as the contrasts number them.
     contrasts : Contrasts
@@ -78,6 +78,7 @@ class ContrastProblem:
     examples: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        inputs = as_rows(self.inputs)
         labels = np.asarray(self.labels, dtype=np.int64)
         caps = np.asarray(self.caps, dtype=np.float64)
         if caps.shape not in ((), labels.shape):
@@ -89,7 +90,7 @@ class ContrastProblem:
         # compiled loops do not check their indices
         for name, value, end in (
             ("labels", labels, self.contrasts.n_labels),
-            ("examples", examples, int(self.inputs.shape[0])),
+            ("examples", examples, inputs.shape[0]),
         ):
             if value.shape != labels.shape or np.any(value < 0) or np.any(value >= end):
                 raise ValueError(
@@ -105,13 +106,14 @@ class ContrastProblem:
             raise ValueError(
                 f"penalty must be for the {m} outputs of the contrasts, got one for {len(self.penalty.pattern)}."
             )
-        for name, value in (("labels", labels), ("caps", caps), ("examples", examples)):
+        checked = {"inputs": inputs, "labels": labels, "caps": caps, "examples": examples}
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (n, m) of the coefficients."""
-        return int(self.inputs.shape[0]), self.contrasts.n_outputs
+        return self.inputs.shape[0], self.contrasts.n_outputs
 
     @property
     def value_at_zero(self) -> float:
@@ -128,11 +130,7 @@ class ContrastProblem:
 
     def latent(self, coefficients: np.ndarray) -> np.ndarray:
         """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
-        inputs = self.inputs
-        product = (
-            inputs @ coefficients if hasattr(inputs, "rows") else inputs @ (inputs.T @ coefficients)
-        )
-        return np.asarray(product, dtype=np.float64)
+        return self.inputs @ coefficients
 
     def losses(self, U: np.ndarray) -> tuple[float, np.ndarray]:
         """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
@@ -163,72 +161,3 @@ def _worst(start, own, rival, scale, labels, examples, U):
             if cost > costs[k]:
                 costs[k], worst[k] = cost, a
     return costs, worst
-
-
-class ContrastRecorder(Recorder):
-    """Keeps the best upper and lower bound of a solver, and says when it is done.
-
-    Parameters
-    ----------
-    problem : ContrastProblem
-    tol : float
-        Gap relative to the smaller of J and J(0) − J.
-    max_iter : int
-    callback : callable or None
-    patience : int, default=50
-    """
-
-    smallest_fall = 1e-13  # the dual is flat near its maximum
-
-    def __init__(
-        self,
-        problem: ContrastProblem,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
-        patience: int = 50,
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
-        self.contrast_problem = problem
-        self.upper, self.lower = np.inf, -np.inf
-        self.operations = 0.0
-        self.extra: list[tuple[float, float, float]] = []
-
-    def merit(self, objective: float, gap: float) -> float:
-        return gap - objective  # minus the lower bound
-
-    def converged(self, objective: Any, gap: Any) -> Any:
-        allowed = self.contrast_problem.allowed_gap(float(objective.sum()), self.tol)
-        return np.array([float(gap.sum()) <= allowed])
-
-    def shortfall(self, result: Solution) -> str:
-        allowed = self.contrast_problem.allowed_gap(result.objective, self.tol)
-        return f"a duality gap of {result.gap:.2e}, above the {allowed:.2e} that tol={self.tol:.2e} allows"
-
-    def forget(self) -> None:
-        """Drop the bounds so far: those to come have no drift of rounding errors."""
-        self.upper, self.lower = np.inf, -np.inf
-
-    def record(
-        self, coefficients: Any, objective: float, lower: float, *, moved: bool = True
-    ) -> str | None:
-        """Record an iteration at which J was ``objective``; return the status if it was the last one, else None.
-
-        ``coefficients`` is an array, or a function that returns it if a callback wants it.
-        """
-        self.upper, self.lower = min(self.upper, objective), max(self.lower, lower)
-        self.extra.append((objective, lower, self.operations))
-        gap = np.array([max(self.upper - self.lower, 0.0)])
-        if self.callback is not None and callable(coefficients):
-            coefficients = coefficients()
-        A = np.empty((0, 0, 1)) if callable(coefficients) else coefficients[:, :, None]
-        return self.verdict(A, np.array([self.upper]), gap, moved=moved)
-
-    def done(self, coefficients: np.ndarray, status: str) -> Solution:
-        """Return the solution with the best bounds."""
-        gap = np.array([max(self.upper - self.lower, 0.0)])
-        A = coefficients[:, :, None]
-        result = self.solution(A, A, np.array([self.upper]), gap, status)
-        values, duals, operations = np.array(self.extra).T
-        more = {"value": values, "dual": duals, "operations": operations}
-        return replace(result, history=result.history | more, latent=None)

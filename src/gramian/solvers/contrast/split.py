@@ -1,7 +1,7 @@
 """Contrast problems as sums φ + Ψ for `dual_averaging`.
 
 Objective
-    J(W) = Ω(W) + H(W) of `contrast_problem`; points are coefficients c (n, m) with w_i = Σ_k c_ki x_k (theorem 3 of
+    J(W) = Ω(W) + H(W) of `ContrastProblem`; points are coefficients c (n, m) with w_i = Σ_k c_ki x_k (theorem 3 of
     Zhou, Xiao & Wu 2011), so that features and Gram matrices are treated alike.
 
 Splitting
@@ -14,7 +14,7 @@ Splitting
 
       It is linear in σ: a subgradient is the pair of one of H and K∘σ, and averages of it are minimised at
       W = −(diag K + K∘σ̄)⁻¹ ḡ, where the inverse exists for all |σ̄| ≤ 1. The lower bound is the dual function of
-      `contrast_problem` at averages.
+      `ContrastProblem` at averages.
 
 Cost
     One product with the Gram matrix an iteration, of the new subgradient: averages carry their scores along. Beyond

@@ -1,4 +1,4 @@
-"""The closed form of `kronecker_ridge` as a solver: every cell of a Kronecker product kernel observed once.
+"""The closed form of `ridge` as a solver: every cell of a Kronecker product kernel observed once.
 
 Optimality: ρ = 0, up to the rounding of two eigendecompositions. Cost: O(m³ + q³), and three products for the
 certificate.
@@ -6,16 +6,25 @@ certificate.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gramian._core.arrays import Array
-from gramian._core.fused import inner
-from gramian.losses import Squared
 from gramian.solvers.kronecker.ridge import KroneckerRidge
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.rkhs.requirements import (
+    COMPLETE_KRONECKER,
+    NO_WEIGHTS,
+    SQUARED_LOSS,
+    require,
+)
+from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["has_closed_form", "kronecker_exact"]
+
+REQUIREMENTS = (SQUARED_LOSS, NO_WEIGHTS, COMPLETE_KRONECKER)
 
 
 def has_closed_form(problem: Problem) -> bool:
@@ -24,18 +33,14 @@ def has_closed_form(problem: Problem) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian import Pairs
-    >>> from gramian.kernels.pairwise import Kronecker
+    >>> from gramian.kernels import RBF
     >>> from gramian.losses import Squared
-    >>> from gramian.operators import PairGram
+    >>> from gramian.operators import Dense
     >>> from gramian.solvers import Problem, has_closed_form
-    >>> pairs = Pairs.complete(np.eye(2), np.eye(3))
-    >>> operator = PairGram(Kronecker("linear", "linear"), pairs, form="dual")
-    >>> has_closed_form(Problem(operator, Squared(), np.ones((6, 1))))
-    True
+    >>> has_closed_form(Problem(Dense(RBF(), np.eye(2)), Squared(), np.ones((2, 1))))  # no pairs
+    False
     """
-    squared = isinstance(problem.loss, Squared) and problem.weights is None
-    return squared and problem.operator.kronecker() is not None
+    return all(requirement.met(problem) for requirement in REQUIREMENTS)
 
 
 def kronecker_exact(
@@ -78,17 +83,14 @@ def kronecker_exact(
     >>> kronecker_exact(Problem(operator, Squared(), np.ones((6, 1)))).status
     'converged'
     """
+    require(problem, "closed_form", REQUIREMENTS, instead="minres")
     factors = problem.operator.kronecker()
-    if factors is None or not has_closed_form(problem):
-        raise ValueError(
-            "solver='closed_form' needs the squared loss, the Kronecker kernel in its dual form, every pair of the "
-            "objects exactly once, no sample_weight and intercept_variance=0. Use solver='minres'."
-        )
+    assert factors is not None  # it is required
     K, T, order = factors
     recorder = Recorder(problem, tol, 1, callback, patience=2)
     A = problem.start(None)
-    objective, gap = _certificate(recorder, A, np.zeros_like(A))
-    recorder.verdict(A, objective, gap, moved=True)
+    objective, gap, _, _ = recorder.certificate(A, np.zeros_like(A))
+    recorder.verdict(partial(squeezed, A), objective, gap)
     ridge = KroneckerRidge(K, T)
     targets = np.broadcast_to(problem.targets, problem.shape)
     for c in range(problem.shape[1]):
@@ -97,15 +99,8 @@ def kronecker_exact(
             strength = float(problem.strength[column])
             A[order, c, column] = ridge.coefficients(Y, strength).reshape(-1)
     U = recorder.accurate_product(A)
-    objective, gap = _certificate(recorder, A, U)
-    status = recorder.verdict(A, objective, gap, moved=True)
+    objective, gap, _, _ = recorder.certificate(A, U)
+    recorder.verdict(partial(squeezed, A), objective, gap)
     # the one iteration is all there is: what is missing is due to rounding
-    return recorder.solution(
-        A, U, objective, gap, "converged" if status == "converged" else "stalled"
-    )
-
-
-def _certificate(recorder: Recorder, A: np.ndarray, U: np.ndarray) -> tuple[Array, Array]:
-    problem = recorder.problem
-    rho = problem.residual(A, U)
-    return problem.objective(A, U), problem.gap(inner(rho, recorder.product(rho)))
+    status = recorder.confirmed("stalled", objective, gap)
+    return recorder.verified(A, U, objective, gap, status, fresh=True)

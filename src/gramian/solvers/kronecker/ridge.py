@@ -31,17 +31,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian._core.validation import check_choice
+
 SETTINGS = ("A", "B", "C", "D")
-RTOL = 1e-12  # of the conjugate gradients for sets of cells
-SINGULAR = 1e-14  # a divisor so much smaller than the largest has no correct digits
+RESIDUAL_TOLERANCE = 1e-12  # relative, of the conjugate gradients for sets of cells
+SINGULAR_RATIO = 1e-14  # a divisor so much smaller than the largest has no correct digits
 
 
 class KroneckerRidge:
@@ -81,10 +82,8 @@ class KroneckerRidge:
     """
 
     def __init__(self, K: Any, T: Any):
-        self.K = _gram_matrix(K, "K")
-        self.T = _gram_matrix(T, "T")
-        self.left_values, self.left_vectors = _eigh(self.K)
-        self.right_values, self.right_vectors = _eigh(self.T)
+        self.K, self.left_values, self.left_vectors = self._left = _side(_gram_matrix(K, "K"))
+        self.T, self.right_values, self.right_vectors = self._right = _side(_gram_matrix(T, "T"))
 
     def coefficients(self, Y: Any, regularization: Any) -> np.ndarray:
         """Dual coefficients A, the solution of ``K A T + λA = Y``.
@@ -109,7 +108,7 @@ class KroneckerRidge:
         Y, strengths = self._checked(Y, regularization)
         Q, P = self.left_vectors, self.right_vectors
         projected = Q.T @ Y @ P
-        A = [Q @ (projected / self._divisor(strength)) @ P.T for strength in strengths]
+        A = [Q @ (projected / _divisor(self._left, self._right, s)) @ P.T for s in strengths]
         return _stacked(A, regularization)
 
     def held_out(
@@ -150,8 +149,7 @@ class KroneckerRidge:
                [1.5]])
         """
         Y, strengths = self._checked(Y, regularization)
-        if setting not in SETTINGS:
-            raise ValueError(f"setting must be one of {SETTINGS}, got {setting!r}.")
+        check_choice("setting", setting, SETTINGS)
         if setting in "AB" and right_folds is not None:
             advice = (
                 "cell folds are left_folds of shape (m, q)" if setting == "A" else "use 'C' or 'D'"
@@ -160,29 +158,22 @@ class KroneckerRidge:
         if setting == "C" and left_folds is not None:
             raise ValueError("left_folds has no meaning in setting 'C'; use 'B' or 'D'.")
         m, q = Y.shape
-        shape = (m, q) if setting == "A" else (m,)
-        left = None if left_folds is None else _folds(left_folds, shape, "left_folds")
-        right = None if right_folds is None else _folds(right_folds, (q,), "right_folds")
+        rows = _folds(left_folds, (m, q) if setting == "A" else (m,), "left_folds")
+        columns = _folds(right_folds, (q,), "right_folds")
+        sides, turned = (self._left, self._right), (self._right, self._left)
         if setting == "A":
-            predictions = [self._cells(Y, strength, left) for strength in strengths]
+            predictions = [_without_cells(sides, Y, strength, rows) for strength in strengths]
         elif setting == "B":
-            predictions = self._rows(Y, strengths, left)
+            predictions = _without_rows(sides, Y, strengths, rows)
         elif setting == "C":
-            predictions = self._transposed()._rows(Y.T, strengths, right).transpose(0, 2, 1)
-        elif left is None and (right is not None or m > q):  # folds, or the shorter side, are rows
-            other = self._transposed()
-            predictions = other._rows_and_columns(Y.T, strengths, right, left).transpose(0, 2, 1)
+            predictions = _without_rows(turned, Y.T, strengths, columns).transpose(0, 2, 1)
+        elif rows is None and (
+            columns is not None or m > q
+        ):  # folds, or the shorter side, are rows
+            predictions = _without_both(turned, Y.T, strengths, (columns, rows)).transpose(0, 2, 1)
         else:
-            predictions = self._rows_and_columns(Y, strengths, left, right)
+            predictions = _without_both(sides, Y, strengths, (rows, columns))
         return _stacked(predictions, regularization)
-
-    def _transposed(self) -> KroneckerRidge:
-        """The same with left and right exchanged, without decomposing again."""
-        other = object.__new__(KroneckerRidge)
-        other.K, other.T = self.T, self.K
-        other.left_values, other.left_vectors = self.right_values, self.right_vectors
-        other.right_values, other.right_vectors = self.left_values, self.left_vectors
-        return other
 
     def _checked(self, Y: Any, regularization: Any) -> tuple[np.ndarray, np.ndarray]:
         Y = np.asarray(Y, dtype=np.float64)
@@ -200,117 +191,112 @@ class KroneckerRidge:
             raise ValueError(f"regularization must be positive and finite, got {regularization!r}.")
         return Y, strengths
 
-    def _divisor(self, strength: float) -> np.ndarray:
-        return _safe(np.multiply.outer(self.left_values, self.right_values) + strength, strength)
 
-    def _cells(self, Y: np.ndarray, strength: float, folds: np.ndarray | None) -> np.ndarray:
-        """Setting A."""
-        Q, P = self.left_vectors, self.right_vectors
-        divisor = self._divisor(strength)
+class _Side(NamedTuple):
+    """The Gram matrix of one side and its eigendecomposition."""
 
-        def inverse(V: np.ndarray) -> np.ndarray:
-            return Q @ ((Q.T @ V @ P) / divisor) @ P.T
-
-        A = inverse(Y)
-        if folds is None:
-            return Y - A / _safe(Q**2 @ (1 / divisor) @ (P**2).T, strength)
-        if divisor.min() < 0:
-            raise ValueError(
-                f"K ⊗ T + λI is indefinite for λ = {strength:g}, and folds of cells need it positive. "
-                "Raise regularization, leave cells out one by one, or use solver='minres'."
-            )
-        predictions = Y.copy()
-        for fold in np.unique(folds):
-            cells = folds == fold
-            predictions[cells] -= _solved(inverse, A, cells)
-        return predictions
-
-    def _rows(self, Y: np.ndarray, strengths: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
-        """Setting B, shape (r, m, q)."""
-        P, s = self.right_vectors, self.right_values
-        predictions = np.empty((len(strengths), *Y.shape))
-        if folds is None:
-            Q = self.left_vectors
-            projected = Q.T @ Y @ P
-            for k, strength in enumerate(strengths):
-                divisor = self._divisor(strength)
-                g = _safe(Q**2 @ (1 / divisor), strength)
-                predictions[k] = Y - ((Q @ (projected / divisor)) / g) @ P.T
-            return predictions
-        for part in _parts(self.K, folds):
-            projected = part.vectors.T @ Y[part.inside] @ P
-            for k, strength in enumerate(strengths):
-                predictions[k, part.outside] = (
-                    part.cross @ (projected / part.divisor(s, strength)) @ (P * s).T
-                )
-        return predictions
-
-    def _rows_and_columns(
-        self,
-        Y: np.ndarray,
-        strengths: np.ndarray,
-        left_folds: np.ndarray | None,
-        right_folds: np.ndarray | None,
-    ) -> np.ndarray:
-        """Setting D, shape (r, m, q); columns one by one if they have no folds."""
-        predictions = np.empty((len(strengths), *Y.shape))
-        rows = np.arange(len(Y)) if left_folds is None else left_folds
-        columns = None if right_folds is None else list(_parts(self.T, right_folds))
-        P, s = self.right_vectors, self.right_values
-        squares = (P**2).T
-        for part in _parts(self.K, rows):
-            projected = part.vectors.T @ Y[part.inside]
-            for k, strength in enumerate(strengths):
-                if columns is None:
-                    divisor = part.divisor(s, strength)
-                    coefficients = (projected @ P) / divisor
-                    d = _safe((1 / divisor) @ squares, strength)
-                    z = (coefficients @ P.T) / d
-                    kept = (coefficients * s) @ P.T - z * ((s / divisor) @ squares)
-                    predictions[k, part.outside] = part.cross @ kept
-                    continue
-                for other in columns:
-                    divisor = part.divisor(other.values, strength)
-                    coefficients = (projected[:, other.inside] @ other.vectors) / divisor
-                    block = part.cross @ coefficients @ other.cross.T
-                    predictions[k][np.ix_(part.outside, other.outside)] = block
-        return predictions
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One side without one of its folds.
-
-    Attributes
-    ----------
-    inside, outside : ndarray of integers
-        Objects that train, and those of the fold.
-    values, vectors : ndarray
-        Eigendecomposition of the Gram matrix of the former.
-    cross : ndarray of shape (len(outside), len(inside))
-        Gram matrix between the two × vectors.
-    """
-
-    inside: np.ndarray
-    outside: np.ndarray
+    gram: np.ndarray
     values: np.ndarray
     vectors: np.ndarray
-    cross: np.ndarray
-
-    def divisor(self, other_values: np.ndarray, strength: float) -> np.ndarray:
-        return _safe(np.multiply.outer(self.values, other_values) + strength, strength)
 
 
-def _parts(K: np.ndarray, folds: np.ndarray) -> Iterator[_Part]:
+Sides = tuple[_Side, _Side]
+
+
+class _Part(NamedTuple):
+    """One side without one of its folds."""
+
+    inside: np.ndarray  # the objects that train
+    outside: np.ndarray  # those of the fold
+    side: _Side  # of the former
+    cross: np.ndarray  # Gram matrix of the fold with the former × eigenvectors
+
+
+def _side(gram: np.ndarray) -> _Side:
+    if not len(gram):  # a fold that leaves nothing to train on
+        return _Side(gram, np.empty(0), np.empty((0, 0)))
+    return _Side(gram, *eigh(gram))
+
+
+def _parts(side: _Side, folds: np.ndarray) -> Iterator[_Part]:
     for fold in np.unique(folds):
         outside, inside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        values, vectors = _eigh(K[np.ix_(inside, inside)])
-        yield _Part(inside, outside, values, vectors, K[np.ix_(outside, inside)] @ vectors)
+        rest = _side(side.gram[np.ix_(inside, inside)])
+        yield _Part(inside, outside, rest, side.gram[np.ix_(outside, inside)] @ rest.vectors)
 
 
-def _solved(
-    inverse: Callable[[np.ndarray], np.ndarray], A: np.ndarray, cells: np.ndarray
-) -> np.ndarray:
+def _without_cells(sides: Sides, Y: np.ndarray, strength: float, folds: Any) -> np.ndarray:
+    """Setting A."""
+    Q, P = (side.vectors for side in sides)
+    divisor = _divisor(*sides, strength)
+
+    def inverse(V: np.ndarray) -> np.ndarray:
+        return Q @ ((Q.T @ V @ P) / divisor) @ P.T
+
+    A = inverse(Y)
+    if folds is None:
+        return Y - A / _safe(Q**2 @ (1 / divisor) @ (P**2).T, strength)
+    if divisor.min() < 0:
+        raise ValueError(
+            f"K ⊗ T + λI is indefinite for λ = {strength:g}, and folds of cells need it positive. "
+            "Raise regularization, leave cells out one by one, or use solver='minres'."
+        )
+    predictions = Y.copy()
+    for fold in np.unique(folds):
+        cells = folds == fold
+        predictions[cells] -= _solved(inverse, A, cells)
+    return predictions
+
+
+def _without_rows(sides: Sides, Y: np.ndarray, strengths: np.ndarray, folds: Any) -> np.ndarray:
+    """Setting B, shape (r, m, q)."""
+    left, right = sides
+    P, s = right.vectors, right.values
+    predictions = np.empty((len(strengths), *Y.shape))
+    if folds is None:
+        Q = left.vectors
+        projected = Q.T @ Y @ P
+        for k, strength in enumerate(strengths):
+            divisor = _divisor(left, right, strength)
+            g = _safe(Q**2 @ (1 / divisor), strength)
+            predictions[k] = Y - ((Q @ (projected / divisor)) / g) @ P.T
+        return predictions
+    for part in _parts(left, folds):
+        projected = part.side.vectors.T @ Y[part.inside] @ P
+        for k, strength in enumerate(strengths):
+            coefficients = projected / _divisor(part.side, right, strength)
+            predictions[k, part.outside] = part.cross @ coefficients @ (P * s).T
+    return predictions
+
+
+def _without_both(sides: Sides, Y: np.ndarray, strengths: np.ndarray, folds: Any) -> np.ndarray:
+    """Setting D, shape (r, m, q), with folds of rows and of columns; without them one by one."""
+    left, right = sides
+    predictions = np.empty((len(strengths), *Y.shape))
+    rows = np.arange(len(Y)) if folds[0] is None else folds[0]
+    columns = None if folds[1] is None else list(_parts(right, folds[1]))
+    P, s = right.vectors, right.values
+    squares = (P**2).T
+    for part in _parts(left, rows):
+        projected = part.side.vectors.T @ Y[part.inside]
+        for k, strength in enumerate(strengths):
+            if columns is None:
+                divisor = _divisor(part.side, right, strength)
+                coefficients = (projected @ P) / divisor
+                d = _safe((1 / divisor) @ squares, strength)
+                z = (coefficients @ P.T) / d
+                kept = (coefficients * s) @ P.T - z * ((s / divisor) @ squares)
+                predictions[k, part.outside] = part.cross @ kept
+                continue
+            for other in columns:
+                divisor = _divisor(part.side, other.side, strength)
+                coefficients = (projected[:, other.inside] @ other.side.vectors) / divisor
+                block = part.cross @ coefficients @ other.cross.T
+                predictions[k][np.ix_(part.outside, other.outside)] = block
+    return predictions
+
+
+def _solved(inverse: Callable, A: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """G_II⁻¹ a_I for the cells I."""
     size = int(cells.sum())
 
@@ -320,27 +306,25 @@ def _solved(
         return inverse(V)[cells]
 
     operator = LinearOperator((size, size), matvec=product, dtype=A.dtype)
-    z, failed = cg(operator, A[cells], rtol=RTOL, atol=0.0, maxiter=10 * size + 100)
+    z, failed = cg(operator, A[cells], rtol=RESIDUAL_TOLERANCE, atol=0.0, maxiter=10 * size + 100)
     if failed:
         warnings.warn(
             f"Conjugate gradients for a fold of {size} cells stopped after {failed} iterations above the "
-            f"tolerance {RTOL:g}. Raise regularization for accurate held-out predictions.",
+            f"tolerance {RESIDUAL_TOLERANCE:g}. Raise regularization for accurate held-out predictions.",
             ConvergenceWarning,
             stacklevel=4,
         )
     return z
 
 
-def _eigh(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if not len(K):  # a fold that leaves nothing to train on
-        return np.empty(0), np.empty((0, 0))
-    return eigh(K)
+def _divisor(left: _Side, right: _Side, strength: float) -> np.ndarray:
+    return _safe(np.multiply.outer(left.values, right.values) + strength, strength)
 
 
 def _safe(divisor: np.ndarray, strength: float) -> np.ndarray:
     """The divisor, unless some of it is rounding error."""
     sizes = np.abs(divisor)
-    if divisor.size and sizes.min() <= SINGULAR * sizes.max():
+    if divisor.size and sizes.min() <= SINGULAR_RATIO * sizes.max():
         raise ValueError(
             f"K A T + λA = Y is singular to working precision for λ = {strength:g}"
             f"{', as K ⊗ T is indefinite' if divisor.min() < 0 else ''}. Change regularization."
@@ -369,7 +353,9 @@ def _gram_matrix(K: Any, name: str) -> np.ndarray:
     return (K + K.T) / 2
 
 
-def _folds(folds: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+def _folds(folds: Any, shape: tuple[int, ...], name: str) -> np.ndarray | None:
+    if folds is None:
+        return None
     folds = np.asarray(folds)
     if folds.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {folds.shape}.")

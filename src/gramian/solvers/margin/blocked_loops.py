@@ -2,42 +2,58 @@
 
 In a = y α the dual of a margin problem reads: maximise ⟨t, a⟩ − ½ ⟨a, u⟩ with t = y m and low ≤ a ≤ high, where one of
 the bounds is zero. Its gradient is the pull p = t − u; the gap of a coefficient is |p| times its way to the bound that
-p points to. Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
+p points to (`pulls`). Sums are kept in float64; products with float32 rows of K are rounded eight rows at a time.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
+from numba.extending import overload
 
-# Bins of pulls by size when the strongest are chosen: sorting would take longer than all the rest.
-BINS = 64
+from gramian.solvers.margin.batches import common_step
+from gramian.solvers.margin.problem import pulls
+
+WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
+MAX_ROUNDS = 1000  # in one visit
+PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
+PULL_BINS = 64  # by size, to choose the strongest: sorting would take longer than all the rest
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
-def pulls(target, low, high, a, u, pull):
-    """Write the pull of each coefficient that can move, else zero; return dual value, gap and the strongest pull."""
-    dual = gap = strongest = 0.0
-    for i in range(a.size):
-        p = target[i] - u[i]
-        room = (high[i] - a[i]) if p > 0 else (low[i] - a[i])
-        dual += a[i] * (target[i] - 0.5 * u[i])
-        gap += room * p
-        p = p if room != 0 else 0.0
-        pull[i] = p
-        strongest = max(strongest, abs(p))
-    return dual, gap, strongest
+class Labels(NamedTuple):
+    """A margin problem as loops need it, one row a label; A and V are changed by them."""
+
+    K: np.ndarray  # empty where rows are evaluated when they are needed
+    R: np.ndarray
+    target: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    A: np.ndarray
+    V: np.ndarray  # A K
+
+
+class Label(NamedTuple):
+    """One label of it: coefficients a and latent values u are changed by loops."""
+
+    variance: float  # R_ll
+    target: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
 
 
 @numba.njit(cache=True, nogil=True)
-def strongest_points(pull, strongest, points):
+def _strongest_points(pull, strongest, points):
     """Fill ``points`` with coefficients of strong pull, half of each sign if there are so many; return how many.
 
     Both signs, because coefficients that all pull in one direction only shift what the others see.
     """
     size = points.size
-    counts = np.zeros((2, BINS), dtype=np.int64)
-    scale = 0.99999 * BINS / strongest
+    counts = np.zeros((2, PULL_BINS), dtype=np.int64)
+    scale = 0.99999 * PULL_BINS / strongest
     for i in range(pull.size):
         if pull[i] > 0:
             counts[0, int(pull[i] * scale)] += 1
@@ -47,7 +63,7 @@ def strongest_points(pull, strongest, points):
     least = np.zeros(2)
     for side in range(2):
         limit = max(size // 2, size - totals[1 - side])
-        taken, b = 0, BINS
+        taken, b = 0, PULL_BINS
         while b > 0 and taken + counts[side, b - 1] <= limit:
             b -= 1
             taken += counts[side, b]
@@ -62,12 +78,16 @@ def strongest_points(pull, strongest, points):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def ascend(H, inverse, target, low, high, a, u, precision):
-    """Move the coefficient of largest gain, again and again, until gains are below ``precision`` × the first.
+def _ascend(H, label):
+    """Move the coefficient of largest gain, again and again, until gains are below `PRECISION` × the first.
 
     H is small enough for the cache. Return the number of moves.
     """
+    _, target, low, high, a, u = label
     size = a.size
+    inverse = np.empty(size)
+    for s in range(size):
+        inverse[s] = 1.0 / H[s, s] if H[s, s] > 0 else 1e300
     first = 0.0
     moves = 0
     while moves < 10 * size:
@@ -78,7 +98,7 @@ def ascend(H, inverse, target, low, high, a, u, precision):
             gain = step * (p - 0.5 * step * H[s, s])
             if gain > best:
                 best, chosen = gain, s
-        if chosen < 0 or best < precision * first:
+        if chosen < 0 or best < PRECISION * first:
             break
         first = max(first, best)
         s = chosen
@@ -92,7 +112,7 @@ def ascend(H, inverse, target, low, high, a, u, precision):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def add_rows(K, slots, factors, count, u):
+def _add_rows(K, slots, factors, count, u):
     """Add ``count`` multiples of rows of K to u, eight rows at a time: as fast as memory gives them."""
     n = u.size
     s = 0
@@ -116,47 +136,64 @@ def add_rows(K, slots, factors, count, u):
 
 
 @numba.njit(cache=True, nogil=True)
-def improve(K, slots, points, count, variance, target, low, high, a, u, precision):
-    """Solve for the first ``count`` of ``points``, whose rows of K are in ``slots``; return multiply-adds."""
+def _improve(stored, points, label):
+    """Solve for ``points``, with rows of K as `_rows` returns them; return multiply-adds."""
+    K, slots = stored
+    variance, target, low, high, a, u = label
+    count = points.size
     H = np.empty((count, count))
-    inverse = np.empty(count)
-    here = points[:count]
     for s in range(count):
         row = K[slots[s]]
         for t in range(count):
-            H[s, t] = variance * row[here[t]]
-        inverse[s] = 1.0 / H[s, s] if H[s, s] > 0 else 1e300
-    old, now = a[here], u[here]
+            H[s, t] = variance * row[points[t]]
+    old = a[points]
     new = old.copy()
-    moves = ascend(H, inverse, target[here], low[here], high[here], new, now, precision)
+    some = Label(variance, target[points], low[points], high[points], new, u[points])
+    moves = _ascend(H, some)
     factors = np.empty(count, dtype=K.dtype)
     changed = 0
     for s in range(count):
         if new[s] != old[s]:
-            a[here[s]] = new[s]
+            a[points[s]] = new[s]
             slots[changed] = slots[s]
             factors[changed] = variance * (new[s] - old[s])
             changed += 1
-    add_rows(K, slots, factors, changed, u)
+    _add_rows(K, slots, factors, changed, u)
     return float(changed) * a.size + float(moves) * count
 
 
-@numba.njit(cache=True, nogil=True)
-def visit(K, variance, target, low, high, a, u, factor, floor, size, rounds, precision):
-    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``; return multiply-adds."""
+def _rows(gram, points):
+    """Rows of K that hold those of some points, and in which places: here just these, evaluated when needed."""
+    return gram.rows(points), np.arange(points.size)
+
+
+@overload(_rows)
+def _stored_rows(K, points):
+    return lambda K, points: (K, points.copy())
+
+
+def visit(K, label, factor, floor, size):
+    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``; return multiply-adds.
+
+    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set.
+    """
+    _, target, low, high, a, u = label
     pull = np.empty(a.size)
     points = np.empty(size, dtype=np.int64)
     goal = work = 0.0
-    for turn in range(rounds):
+    for turn in range(MAX_ROUNDS):
         _, gap, strongest = pulls(target, low, high, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
         if gap <= goal or strongest == 0:
             break
-        count = strongest_points(pull, strongest, points)
-        slots = points.copy()
-        work += improve(K, slots, points, count, variance, target, low, high, a, u, precision)
+        chosen = points[: _strongest_points(pull, strongest, points)]
+        # no name holds the rows: they are gone before the next ones are evaluated
+        work += _improve(_rows(K, chosen), chosen, label)
     return work
+
+
+_visit = numba.njit(visit, cache=True, nogil=True)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -174,87 +211,74 @@ def mixed(V, weights, u):
 
 
 @numba.njit(cache=True, parallel=True)
-def visit_labels(K, R, batch, target, low, high, A, V, factor, floor, size, rounds, precision):
+def visit_labels(labels, batch, factor, floor):
     """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
 
-    The common step is the best multiple, at most 1, of all changes together: exactly 1 for labels without correlation.
     Return multiply-adds.
     """
+    K, R, target, low, high, A, V = labels
     n = A.shape[1]
     change = np.empty((batch.size, n))
     product = np.empty((batch.size, n))  # K times the change
     slope = np.zeros(batch.size)
     work = np.zeros(batch.size)
     for b in numba.prange(batch.size):
-        label = batch[b]
+        k = batch[b]
         u = np.empty(n)
-        work[b] = mixed(V, R[label], u)
-        a, before = A[label].copy(), u.copy()
-        variance = R[label, label]
-        work[b] += visit(
-            K, variance, target[label], low[label], high[label], a, u, factor, floor, size, rounds, precision
-        )  # fmt: skip
+        work[b] = mixed(V, R[k], u)
+        a, before, variance = A[k].copy(), u.copy(), R[k, k]
+        work[b] += _visit(
+            K, Label(variance, target[k], low[k], high[k], a, u), factor, floor, WORKING_SET
+        )
         for i in range(n):
-            change[b, i] = a[i] - A[label, i]
+            change[b, i] = a[i] - A[k, i]
             product[b, i] = (u[i] - before[i]) / variance
-            slope[b] += change[b, i] * (target[label, i] - before[i])
-    step = 1.0
-    if batch.size > 1:
-        curvature = 0.0
-        for b in range(batch.size):
-            for c in range(batch.size):
-                weight = R[batch[b], batch[c]]
-                if weight != 0:
-                    curvature += weight * np.dot(change[b], product[c])
-        if curvature > 0:
-            step = min(1.0, slope.sum() / curvature)
+            slope[b] += change[b, i] * (target[k, i] - before[i])
+    step = common_step(R, batch, slope.sum(), change, product) if batch.size > 1 else 1.0
     for b in range(batch.size):
-        label = batch[b]
+        k = batch[b]
         for i in range(n):
-            new = A[label, i] + step * change[b, i]
-            A[label, i] = min(max(new, low[label, i]), high[label, i])
-            V[label, i] += step * product[b, i]
+            new = A[k, i] + step * change[b, i]
+            A[k, i] = min(max(new, low[k, i]), high[k, i])
+            V[k, i] += step * product[b, i]
     return work.sum()
 
 
 @numba.njit(cache=True, nogil=True)
-def visit_worst(
-    K, R, visits, target, low, high, A, V, pull, up, down, gaps, factor, floor, size, rounds, precision
-):  # fmt: skip
-    """Visit the label of largest gap, tell all others at once, and again.
+def visit_worst(labels, pull, up, down, gaps, factor, floor):
+    """Visit the label of largest gap, tell all others at once, and again: as many visits as there are labels.
 
     Pulls T − R V, ways ``up`` = high − A and ``down`` = low − A (float32: they only weigh pulls) and ``gaps`` of all
     labels are kept up to date. Return multiply-adds.
     """
+    K, R, target, low, high, A, V = labels
     n_labels, n = A.shape
     change = np.empty(n)
     work = 0.0
-    for _ in range(visits):
-        label = np.argmax(gaps)
-        if gaps[label] <= floor:
+    for _ in range(n_labels):
+        k = np.argmax(gaps)
+        if gaps[k] <= floor:
             break
-        variance = R[label, label]
-        before = target[label] - pull[label]
+        variance = R[k, k]
+        before = target[k] - pull[k]
         u = before.copy()
-        work += visit(
-            K, variance, target[label], low[label], high[label], A[label], u,
-            factor, floor, size, rounds, precision,
-        )  # fmt: skip
+        work += _visit(
+            K, Label(variance, target[k], low[k], high[k], A[k], u), factor, floor, WORKING_SET
+        )
         for i in range(n):
             change[i] = (u[i] - before[i]) / variance
-            V[label, i] += change[i]
-            up[label, i] = high[label, i] - A[label, i]
-            down[label, i] = low[label, i] - A[label, i]
-        for k in range(
-            n_labels
-        ):  # in parallel it took twice as long: threads must be woken after each visit
-            gaps[k] = shifted_gap(R[label, k], change, pull[k], up[k], down[k])
+            V[k, i] += change[i]
+            up[k, i] = high[k, i] - A[k, i]
+            down[k, i] = low[k, i] - A[k, i]
+        # in parallel it took twice as long: threads must be woken after each visit
+        for other in range(n_labels):
+            gaps[other] = _shifted_gap(R[k, other], change, pull[other], up[other], down[other])
         work += float(n) * n_labels
     return work
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def shifted_gap(weight, change, pull, up, down):
+def _shifted_gap(weight, change, pull, up, down):
     """Subtract a multiple of ``change`` from the pulls of a label; return its gap."""
     gap = 0.0
     for i in range(pull.size):

@@ -1,7 +1,7 @@
 """Linear margin problems by dual coordinate ascent on features.
 
 Objective and optimality
-    Those of `margin_problem` with K = X Xᵀ. V = Xᵀ A (one row a label) and Z = V R, the primal weights, give
+    Those of `MarginProblem` with K = X Xᵀ. V = Xᵀ A (one row a label) and Z = V R, the primal weights, give
     u_il = ⟨x_i, z_l⟩.
 
 Method
@@ -31,24 +31,24 @@ from typing import Any
 
 import numba
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from gramian._core.threads import exclusive, single_threaded_blas
+from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.solvers.margin import coordinate_loops as loops
-from gramian.solvers.margin.problem import MarginProblem, MarginRecorder, label_batches
+from gramian.solvers.margin.ascent import Ascent
+from gramian.solvers.margin.batches import label_batches
+from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["coordinate_ascent"]
 
-NEAR = 0.01  # relative gap below which visits extrapolate; further away random orders do better
-BUSY = 0.5  # of the mean gap of labels: those with less wait for a later sweep
-EPOCHS = 10  # passes over the active coefficients in one visit, at most
-FALL = 0.1  # of the largest violation, which ends a visit
-FIRST = 2  # sweeps across labels to begin with: all coefficients are active, and labels side by side are cheap
-SLOW = 0.9  # a sweep along labels that leaves more of the gap than this is followed by one across
+EXTRAPOLATED_GAP = 0.01  # relative; visits extrapolate below it, above it random orders do better
+BUSY_LABEL = 0.5  # of the mean gap of labels: those with less wait for a later sweep
+FIRST_SWEEPS_ACROSS = 2  # all coefficients are active at first, and labels side by side are cheap
+SLOW_SWEEP = 0.9  # a sweep along labels that leaves more than this share of the gap is followed by one across
 DRIFT = 1e-9  # tolerances below which the drift of V by rounding would show in the gap
-SLACK = 0.02  # of the largest violation of a label: how far beyond its bound an active coefficient may be
+ACTIVE_SLACK = 0.02  # of the largest violation of a label: how far beyond its bound an active coefficient may be
 
 
 def coordinate_ascent(
@@ -90,146 +90,108 @@ def coordinate_ascent(
     >>> coordinate_ascent(MarginProblem(X, signs), tol=1e-9).status
     'converged'
     """
-    limit = 1000 if max_iter is None else max_iter
-    recorder = MarginRecorder(problem, tol, limit, callback, patience=200)
-    state = _State(problem, problem.start(start), check_random_state(random_state))
-    along, before = True, np.inf
-    while True:
-        objective, gaps, violation = state.values()
-        if gaps.sum() <= tol * objective and tol < DRIFT and not state.fresh:
-            state.refresh()
-            recorder.n_products += 1
-            objective, gaps, violation = state.values()
-        recorder.operations += state.work()
-        status = recorder.record(state.A.T, objective, gaps, violation)
-        if status is not None:
-            verified = state.fresh or tol >= DRIFT
-            return recorder.done(np.ascontiguousarray(state.A.T), status, verified=verified)
-        gap = gaps.sum()
-        if recorder.n_iter < FIRST:
-            along = False
-        else:
-            along = not state.correlated or not along or gap < SLOW * before
-        before = gap
-        if along:
-            busy = gaps > BUSY * gaps.mean()
-            state.sweep_along(busy, extrapolate=gap < NEAR * objective)
-        else:
-            state.sweep_across()
+    ascent = _CoordinateAscent(problem, start, tol)
+    ascent.random = check_random_state(random_state)
+    return ascent.solve(max_iter, callback)
 
 
-class _State:
-    """Coefficients A (L, n), V = Xᵀ A (L, d) and the active coefficients."""
+class _CoordinateAscent(Ascent):
+    """V = Aᵀ X, one row a label, the active coefficients, and the two kinds of sweeps."""
 
-    def __init__(
-        self, problem: MarginProblem, start: np.ndarray | None, random: np.random.RandomState
-    ):
-        X = problem.inputs
-        if hasattr(X, "rows"):
-            raise TypeError(
-                "coordinate_ascent needs features as problem.inputs, got GramRows; use blocked_ascent for them."
-            )
-        n, n_labels = problem.shape
-        self.X: Any
-        if sp.issparse(X):
-            unsigned = X.indices.astype(f"u{X.indices.itemsize}", copy=False)
-            self.X = (X.indptr.astype(np.uint64), unsigned, X.data)
-            self.norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-            self.nonzeros = X.nnz / max(1, n)
-        else:
-            self.X = np.ascontiguousarray(X)
-            self.norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-            self.nonzeros = float(X.shape[1])
-        self.boxes = (np.ascontiguousarray(problem.signs.T), problem.margins.T, problem.caps.T)
-        self.correlated = problem.correlation is not None
-        self.R = np.eye(n_labels) if problem.correlation is None else problem.correlation
+    solver = "coordinate_ascent"
+    inputs = FeatureRows
+    patience = 200
+    random: np.random.RandomState
+    along = False  # whether the last sweep was one along labels
+
+    def prepare(self) -> None:
+        problem, features = self.problem, self.problem.inputs
+        n_labels = len(self.A)
+        self.V = np.zeros((n_labels, features.n_features))
+        self.linear = loops.LinearMargins(
+            norms=features.diagonal(),
+            R=self.R,
+            signs=np.ascontiguousarray(problem.signs.T),
+            margins=problem.margins.T,
+            caps=problem.caps.T,
+            A=self.A,
+            V=self.V,
+            active=np.ones(self.A.shape, dtype=np.bool_),
+        )
+        self.X = features.compiled
         self.batches = label_batches(self.R)
-        self.random = random
-        self.A = np.zeros((n_labels, n))
-        self.V = np.zeros((n_labels, X.shape[1]))
-        self.features = X
-        self.fresh = True
-        if start is not None:
-            self.A[:] = start.T
-            self.refresh()
-        self.active = np.ones((n_labels, n), dtype=np.bool_)
         self.slack = np.zeros(n_labels)
-        self.rows_touched = 0.0
-        self.mixed = 0.0
+        self.drifts = self.tol < DRIFT
 
     def refresh(self) -> None:
-        """V = Xᵀ A anew."""
-        self.V[:] = np.asarray(self.features.T @ self.A.T).T
-        self.fresh = True
+        self.V[:] = self.problem.inputs.sums(self.A.T).T
 
-    def work(self) -> float:
-        """Multiply-adds since the last call."""
-        work = self.rows_touched * self.nonzeros + self.mixed
-        self.rows_touched = self.mixed = 0.0
-        return work
+    def _count(self, n_examples: float) -> None:
+        """Count the multiply-adds of products with so many examples."""
+        self.operations += n_examples * self.problem.inputs.n_entries
 
     def weights(self, labels: np.ndarray) -> np.ndarray:
         """Rows (R V)[labels]."""
         if not self.correlated:
             return np.take(self.V, labels, axis=0)
-        self.mixed += labels.size * float(self.V.size)
+        self.operations += labels.size * float(self.V.size)
         return self.R[labels] @ self.V
 
     def values(self) -> tuple[float, np.ndarray, float]:
-        """Objective, gap of each label, largest violation; and anew which coefficients are active."""
-        n_labels, n = self.A.shape
+        """Return what `Ascent.values` does, and find anew which coefficients are active."""
+        n_labels = len(self.A)
         sums = []
         with exclusive(), single_threaded_blas():
+            # asked for inside, the number of threads would keep the compiled code from being cached
+            n_chunks = numba.get_num_threads()
             for first in range(0, n_labels, loops.PANEL):
                 labels = np.arange(first, min(first + loops.PANEL, n_labels))
                 Z = np.ascontiguousarray(self.weights(labels).T)
-                threads = numba.get_num_threads()
-                parts = loops.scan(
-                    self.X, Z, *self.boxes, self.A, self.active, self.slack, first, threads
-                )
-                sums.append(
-                    np.concatenate(
-                        [parts[:, :, :2].sum(axis=0), parts[:, :, 2:].max(axis=0)], axis=1
-                    )
-                )
-        dual, gaps, violation = np.concatenate(sums).T
-        self.slack = SLACK * violation
-        self.rows_touched += float(n) * n_labels
+                parts = loops.scan(self.X, self.linear, Z, self.slack, first, n_chunks)
+                sums += [
+                    (*part[:, :2].sum(axis=0), part[:, 2].max()) for part in parts.swapaxes(0, 1)
+                ]
+        dual, gaps, violation = np.array(sums).T
+        self.slack = ACTIVE_SLACK * violation
+        self._count(float(self.A.size))
         return float(dual.sum() + gaps.sum()), gaps.copy(), float(violation.max())
+
+    def sweep(self, objective: float, gaps: np.ndarray) -> None:
+        gap = gaps.sum()
+        crawls = self.correlated and self.along and gap >= SLOW_SWEEP * self.last_gap
+        self.along = self.n_sweeps >= FIRST_SWEEPS_ACROSS and not crawls
+        if self.along:
+            busy = gaps > BUSY_LABEL * gaps.mean()
+            self.sweep_along(busy, extrapolate=gap < EXTRAPOLATED_GAP * objective)
+        else:
+            self.sweep_across()
 
     def sweep_along(self, busy: np.ndarray, *, extrapolate: bool) -> None:
         """Visit every label that is busy."""
-        self.fresh = False
         seeds = self.random.randint(1, 2**31, size=len(self.A)).astype(np.uint64)
         for every in self.batches:
             batch = every[busy[every]]
             R = self.R[np.ix_(batch, batch)]
             line_search = bool(np.count_nonzero(R - np.diag(np.diag(R))))
             with exclusive(), single_threaded_blas():
+                Z = self.weights(batch)
                 counts = loops.visit_labels(
-                    self.X, self.norms, self.R, batch, *self.boxes, self.active, self.A, self.V,
-                    self.weights(batch), EPOCHS, FALL, seeds, line_search, extrapolate,
-                )  # fmt: skip
-            self.rows_touched += counts.sum()
+                    self.X, self.linear, batch, Z, seeds, line_search, extrapolate
+                )
+            self._count(counts.sum())
 
     def sweep_across(self) -> None:
         """Visit every example that has an active coefficient."""
-        self.fresh = False
-        points = self.random.permutation(np.flatnonzero(self.active.any(axis=0)))
+        n_labels = len(self.A)
+        points = self.random.permutation(np.flatnonzero(self.linear.active.any(axis=0)))
+        self._count(2.0 * points.size * n_labels)
         if not self.correlated:
-            variances = np.diag(self.R).copy()
             with exclusive():
-                loops.visit_points_apart(
-                    self.X, self.norms, variances, points, *self.boxes, self.A, self.V
-                )
-            self.rows_touched += 2.0 * points.size * len(self.A)
+                loops.visit_points_apart(self.X, self.linear, points)
             return
         Z = np.ascontiguousarray(self.V.T) @ self.R
-        n_labels = len(self.A)
         taken = 0
         for chunk in np.array_split(points, 1 + points.size // 5000):  # interruptions get through
-            taken += loops.visit_points(
-                self.X, self.norms, self.R, chunk, *self.boxes, self.A, self.V, Z
-            )
-        self.rows_touched += 2.0 * points.size * n_labels + taken
-        self.mixed += (self.V.size + float(taken)) * n_labels
+            taken += loops.visit_points(self.X, self.linear, chunk, Z)
+        self._count(taken)
+        self.operations += (self.V.size + float(taken)) * n_labels

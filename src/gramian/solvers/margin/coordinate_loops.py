@@ -1,165 +1,81 @@
 """Compiled loops of `coordinate_ascent`: steps on single coefficients, with products through features.
 
-Features are a dense array or a triple (indptr, indices, data) of a CSR array; `row_dot` and `row_add` hide which. The
-indices are unsigned: a signed one may count from the end, which Numba checks each time, at a multiple of the cost.
-Pulls, targets and bounds are those of `margin_loops`.
+The pull of a coefficient is the gradient y m − u of the dual; its bounds are 0 and y c. X is `FeatureRows.compiled`; it
+is no part of the tuple, because Numba's parallel loops take no tuple inside another one.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-SHRINK = 0.1  # of the largest violation of an epoch: who is pulled harder to where it is leaves the visit
+from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
+from gramian.solvers.margin.batches import common_step
+
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
+EPOCHS = 10  # passes over the active coefficients in one visit, at most
+END_OF_VISIT = 0.1  # of the largest violation of the first pass: a pass with less ends the visit
+SHRINK = 0.1  # of the largest violation of the pass before: who is pulled harder to its bound leaves the visit
 
 
-def row_dot(X, i, z):
-    """Inner product of example i with z."""
-    raise NotImplementedError
+class LinearMargins(NamedTuple):
+    """A linear margin problem but for its features; A, V and active are changed by loops."""
+
+    norms: np.ndarray  # squared, of the examples
+    R: np.ndarray
+    signs: np.ndarray  # (L, n), as margins, caps, A and active
+    margins: np.ndarray
+    caps: np.ndarray
+    A: np.ndarray
+    V: np.ndarray  # Aᵀ X, shape (L, d)
+    active: np.ndarray  # which coefficients a visit looks at
 
 
-@overload(row_dot, jit_options={"fastmath": True})
-def _row_dot(X, i, z):
-    if isinstance(X, types.Array):
-
-        def dense(X, i, z):
-            row = X[i]
-            total = 0.0
-            for j in range(row.size):
-                total += row[j] * z[j]
-            return total
-
-        return dense
-
-    def sparse(X, i, z):
-        indptr, indices, data = X
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += data[e] * z[indices[e]]
-        return total
-
-    return sparse
-
-
-def row_add(X, i, factor, z):
-    """Add a multiple of example i to z."""
-    raise NotImplementedError
-
-
-@overload(row_add, jit_options={"fastmath": True})
-def _row_add(X, i, factor, z):
-    if isinstance(X, types.Array):
-
-        def dense(X, i, factor, z):
-            row = X[i]
-            for j in range(row.size):
-                z[j] += factor * row[j]
-
-        return dense
-
-    def sparse(X, i, factor, z):
-        indptr, indices, data = X
-        for e in range(indptr[i], indptr[i + 1]):
-            z[indices[e]] += factor * data[e]
-
-    return sparse
-
-
-def panel_dot(X, i, Z, out):
-    """Inner products of example i with the columns of Z, into out."""
-    raise NotImplementedError
-
-
-@overload(panel_dot, jit_options={"fastmath": True})
-def _panel_dot(X, i, Z, out):
-    if isinstance(X, types.Array):
-
-        def dense(X, i, Z, out):
-            row = X[i]
-            out[:] = 0.0
-            for j in range(row.size):
-                value, column = row[j], Z[j]
-                for c in range(out.size):
-                    out[c] += value * column[c]
-
-        return dense
-
-    def sparse(X, i, Z, out):
-        indptr, indices, data = X
-        out[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            value, column = data[e], Z[indices[e]]
-            for c in range(out.size):
-                out[c] += value * column[c]
-
-    return sparse
-
-
-def panel_add(X, i, factors, Z):
-    """Add multiples of example i to the columns of Z."""
-    raise NotImplementedError
-
-
-@overload(panel_add, jit_options={"fastmath": True})
-def _panel_add(X, i, factors, Z):
-    if isinstance(X, types.Array):
-
-        def dense(X, i, factors, Z):
-            row = X[i]
-            for j in range(row.size):
-                value, column = row[j], Z[j]
-                for c in range(factors.size):
-                    column[c] += value * factors[c]
-
-        return dense
-
-    def sparse(X, i, factors, Z):
-        indptr, indices, data = X
-        for e in range(indptr[i], indptr[i + 1]):
-            value, column = data[e], Z[indices[e]]
-            for c in range(factors.size):
-                column[c] += value * factors[c]
-
-    return sparse
+@numba.njit(cache=True, nogil=True)
+def _best(a, pull, curvature, bound):
+    """The coefficient between zero and its bound for which the dual is largest."""
+    low, high = min(bound, 0.0), max(bound, 0.0)
+    if curvature > 0:
+        return min(max(a + pull / curvature, low), high)
+    return high if pull > 0 else low
 
 
 @numba.njit(cache=True, parallel=True)
-def scan(X, Z, signs, margins, caps, A, active, slack, first, n_chunks):
+def scan(X, linear, Z, slack, first, n_chunks):
     """Look at all examples of the labels from ``first`` on, one for each column of Z.
 
-    Signs, margins, caps, A and active have shape (L, n). Write which coefficients are active: those that can move, and
-    those at a bound whose pull is below the label's ``slack``. Return dual value, gap and strongest pull of each chunk
-    and label, shape (n_chunks, labels, 3).
+    Write which coefficients are active: those that can move, and those at a bound whose pull is below the label's
+    ``slack``. Return dual value, gap and strongest pull of each chunk and label, shape (n_chunks, labels, 3).
     """
-    n, width = A.shape[1], Z.shape[1]
+    n, width = linear.A.shape[1], Z.shape[1]
+    active = linear.active  # Numba forgets what a parallel loop writes to an array inside a tuple
     sums = np.zeros((n_chunks, width, 3))
     for chunk in numba.prange(n_chunks):
         u = np.empty(width)
         for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            panel_dot(X, i, Z, u)
+            panel_dot(X, i, Z, 0, width, u)
             for c in range(width):
                 label = first + c
-                y = signs[label, i]
-                a = A[label, i]
-                pull = y * margins[label, i] - u[c]
-                bound = y * caps[label, i]
+                a, y = linear.A[label, i], linear.signs[label, i]
+                target, bound = y * linear.margins[label, i], y * linear.caps[label, i]
+                pull = target - u[c]
                 room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
-                sums[chunk, c, 0] += a * (y * margins[label, i] - 0.5 * u[c])
+                sums[chunk, c, 0] += a * (target - 0.5 * u[c])
                 sums[chunk, c, 1] += room * pull
                 if room != 0:
                     sums[chunk, c, 2] = max(sums[chunk, c, 2], abs(pull))
                 free = a != 0 and a != bound
-                active[label, i] = room != 0 or free or (bound != 0 and abs(pull) < slack[label])
+                near = bound != 0 and abs(pull) < slack[label]
+                active[label, i] = room != 0 or free or near
     return sums
 
 
 @numba.njit(cache=True, nogil=True)
-def _shuffled(points, count, state):
-    """Put the first ``count`` points into a random order; return the next state of the generator."""
-    for last in range(count - 1, 0, -1):
+def _shuffled(points, state):
+    """Put points into a random order; return the next state of the generator."""
+    for last in range(points.size - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         other = int((state >> np.uint64(33)) % np.uint64(last + 1))
         points[last], points[other] = points[other], points[last]
@@ -167,135 +83,107 @@ def _shuffled(points, count, state):
 
 
 @numba.njit(cache=True, nogil=True)
-def visit(
-    X, norms, variance, signs, margins, caps, active, a, z, epochs, factor, state, extrapolate
-):
-    """Coordinate ascent over the active coefficients of one label, in random order, until pulls have fallen.
+def _epoch(X, linear, label, z, points, limit):
+    """One pass over the coefficients of ``points``, which are put together in place if they stay in the visit.
 
-    z = variance Xᵀ a + what other labels add. Coefficients at a bound that they are pulled to harder than SHRINK times
-    the largest violation of the epoch before leave the visit.
-    Return the number of steps tried and of steps taken.
+    Coefficients leave it that are pulled to the bound where they are by more than ``limit``. Return how many points
+    stay, how many steps were taken, and the largest violation.
     """
-    points = np.flatnonzero(active)
-    everyone = points.copy()
-    count = points.size
-    path = np.empty((epochs + 1 if extrapolate else 0, z.size))
-    places = np.empty((epochs + 1 if extrapolate else 0, count))
-    if extrapolate:
-        path[0] = z
-    tried = taken = 0
-    first = before = 0.0
-    for epoch in range(epochs):
-        if (
-            epoch == 0 or not extrapolate
-        ):  # differences of epochs are a geometric series only in one order
-            state = _shuffled(points, count, state)
-        worst = 0.0
-        kept = 0
-        for s in range(count):
-            i = points[s]
-            bound = signs[i] * caps[i]
-            low, high = min(bound, 0.0), max(bound, 0.0)
-            pull = signs[i] * margins[i] - row_dot(X, i, z)
-            end = high if pull > 0 else low
-            if a[i] == end:
-                if epoch == 0 or abs(pull) <= SHRINK * before:
-                    points[kept] = i
-                    kept += 1
-                continue
-            points[kept] = i
-            kept += 1
+    a, variance = linear.A[label], linear.R[label, label]
+    signs, margins, caps = linear.signs[label], linear.margins[label], linear.caps[label]
+    worst = 0.0
+    kept = taken = 0
+    for i in points:
+        bound = signs[i] * caps[i]
+        pull = signs[i] * margins[i] - row_dot(X, i, z)
+        moves = a[i] != (max(bound, 0.0) if pull > 0 else min(bound, 0.0))
+        if moves:
             worst = max(worst, abs(pull))
-            curvature = variance * norms[i]
-            new = min(max(a[i] + pull / curvature, low), high) if curvature > 0 else end
+            new = _best(a[i], pull, variance * linear.norms[i], bound)
             row_add(X, i, (new - a[i]) * variance, z)
             a[i] = new
             taken += 1
-        tried += count
-        count = kept
-        first = max(first, worst) if epoch == 0 else first
-        before = worst
-        if worst <= factor * first:
+        if moves or abs(pull) <= limit:
+            points[kept] = i
+            kept += 1
+    return kept, taken, worst
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit(X, linear, label, z, state, extrapolate):
+    """Coordinate ascent over the active coefficients of one label, in random order, until pulls have fallen.
+
+    z = R_ll Xᵀ a + what other labels add. Return the number of steps tried and of steps taken.
+    """
+    everyone = np.flatnonzero(linear.active[label])
+    points = everyone.copy()
+    n_kept = EPOCHS + 1 if extrapolate else 0
+    path, places = np.empty((n_kept, z.size)), np.empty((n_kept, everyone.size))
+    if extrapolate:
+        path[0] = z
+    tried = taken = 0
+    first, limit = 0.0, np.inf
+    for epoch in range(EPOCHS):
+        # differences of epochs are a geometric series only in one order
+        if epoch == 0 or not extrapolate:
+            state = _shuffled(points, state)
+        kept, steps, worst = _epoch(X, linear, label, z, points, limit)
+        tried, taken = tried + points.size, taken + steps
+        points = points[:kept]
+        first = worst if epoch == 0 else first
+        if worst <= END_OF_VISIT * first:
             return tried, taken
+        limit = SHRINK * worst
         if extrapolate:
             path[epoch + 1] = z
-            places[epoch + 1] = a[everyone]
+            places[epoch + 1] = linear.A[label][everyone]
     if extrapolate:
-        _extrapolate(X, variance, signs, margins, caps, everyone, places, path, a, z)
+        _extrapolate(X, linear, label, z, everyone, places, path)
         taken += everyone.size
     return tried, taken
 
 
 @numba.njit(cache=True, nogil=True)
-def _extrapolate(X, variance, signs, margins, caps, points, places, path, a, z):
+def _extrapolate(X, linear, label, z, points, places, path):
     """Step towards the Anderson extrapolation of the epochs, clipped into the box, as far as the dual rises.
 
     Coordinate ascent creeps where curvature is small; differences of its epochs then shrink like a geometric series,
     whose limit the combination of epochs with the smallest difference estimates (Bertrand & Massias, 2021).
     """
-    epochs = path.shape[0] - 1
     differences = path[1:] - path[:-1]
     gram = differences @ differences.T
-    scale = np.trace(gram)
+    scale, epochs = np.trace(gram), len(gram)
     if scale == 0:
         return
-    for e in range(epochs):
-        gram[e, e] += 1e-10 * scale
-    weights = np.linalg.solve(gram, np.ones(epochs))
+    weights = np.linalg.solve(gram + 1e-10 * scale * np.eye(epochs), np.ones(epochs))
     total = weights.sum()
     if not np.isfinite(total) or total == 0:
         return
-    weights /= total
-    step = np.empty(points.size)
+    a, variance, signs = linear.A[label], linear.R[label, label], linear.signs[label][points]
+    bound, old = signs * linear.caps[label][points], a[points]
+    low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+    step = np.minimum(np.maximum((weights / total) @ places[1:], low), high) - old
     change = np.zeros(z.size)  # of Xᵀ a
-    slope = 0.0
     for s in range(points.size):
-        i = points[s]
-        want = 0.0
-        for e in range(epochs):
-            want += weights[e] * places[e + 1, s]
-        bound = signs[i] * caps[i]
-        step[s] = min(max(want, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
-            row_add(X, i, step[s], change)
-            slope += signs[i] * margins[i] * step[s]
-    slope -= np.dot(change, z)
+            row_add(X, points[s], step[s], change)
+    slope = np.sum(signs * linear.margins[label][points] * step) - np.dot(change, z)
     curvature = variance * np.dot(change, change)
     if slope <= 0:
         return
     length = 1.0 if slope >= curvature else slope / curvature
-    for s in range(points.size):
-        i = points[s]
-        bound = signs[i] * caps[i]
-        a[i] = min(max(a[i] + length * step[s], min(bound, 0.0)), max(bound, 0.0))
-    for j in range(z.size):
-        z[j] += length * variance * change[j]
+    a[points] = np.minimum(np.maximum(old + length * step, low), high)
+    z += length * variance * change
 
 
 @numba.njit(cache=True, parallel=True)
-def visit_labels(
-    X,
-    norms,
-    R,
-    batch,
-    signs,
-    margins,
-    caps,
-    active,
-    A,
-    V,
-    Z,
-    epochs,
-    factor,
-    seeds,
-    line_search,
-    extrapolate,
-):
+def visit_labels(X, linear, batch, Z, seeds, line_search, extrapolate):
     """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
 
-    Z holds the rows (R V)[batch]. As `margin_loops.visit_labels`; ``line_search`` is false if no two labels of the
-    batch are correlated. Return steps tried and taken.
+    Z holds the rows (R V)[batch]; ``line_search`` is false if no two labels of the batch are correlated. Return steps
+    tried and taken by each label.
     """
+    A, V = linear.A, linear.V
     n = A.shape[1]
     before = np.empty((batch.size if line_search else 0, n))
     change = np.empty((batch.size, Z.shape[1]))  # of V
@@ -303,31 +191,20 @@ def visit_labels(
     counts = np.zeros((batch.size, 2))
     for b in numba.prange(batch.size):
         label = batch[b]
-        a, z, variance = A[label], Z[b], R[label, label]
+        a, z, variance = A[label], Z[b], linear.R[label, label]
         if line_search:
             before[b] = a
         change[b] = -z
-        counts[b] = visit(
-            X, norms, variance, signs[label], margins[label], caps[label], active[label],
-            a, z, epochs, factor, seeds[label], extrapolate,
-        )  # fmt: skip
+        counts[b] = _visit(X, linear, label, z, seeds[label], extrapolate)
         for j in range(z.size):
             start = -change[b, j]
             change[b, j] = (z[j] - start) / variance
             slope[b] -= start * change[b, j]
         if line_search:
             for i in range(n):
-                slope[b] += signs[label, i] * margins[label, i] * (a[i] - before[b, i])
-    step = 1.0
-    if line_search:
-        curvature = 0.0
-        for b in range(batch.size):
-            for c in range(batch.size):
-                weight = R[batch[b], batch[c]]
-                if weight != 0:
-                    curvature += weight * np.dot(change[b], change[c])
-        if curvature > 0:
-            step = min(1.0, slope.sum() / curvature)
+                target = linear.signs[label, i] * linear.margins[label, i]
+                slope[b] += target * (a[i] - before[b, i])
+    step = common_step(linear.R, batch, slope.sum(), change, change) if line_search else 1.0
     for b in numba.prange(batch.size):
         label = batch[b]
         for j in range(Z.shape[1]):
@@ -339,29 +216,26 @@ def visit_labels(
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def visit_points(X, norms, R, points, signs, margins, caps, A, V, Z):
-    """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L), all others have labels first.
+def visit_points(X, linear, points, Z):
+    """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L).
 
     Return the number of steps taken.
     """
+    A, R = linear.A, linear.R
     n_labels = A.shape[0]
     u, change, mixed = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     taken = 0
     for i in points:
-        panel_dot(X, i, Z, u)
+        norm = linear.norms[i]
+        panel_dot(X, i, Z, 0, n_labels, u)
         change[:] = 0.0
         mixed[:] = 0.0
         before = taken
         for _ in range(2):
             for label in range(n_labels):
-                bound = signs[label, i] * caps[label, i]
-                pull = signs[label, i] * margins[label, i] - u[label] - norms[i] * mixed[label]
-                low, high = min(bound, 0.0), max(bound, 0.0)
-                old = A[label, i]
-                curvature = norms[i] * R[label, label]
-                new = high if pull > 0 else low
-                if curvature > 0:
-                    new = min(max(old + pull / curvature, low), high)
+                y, old = linear.signs[label, i], A[label, i]
+                pull = y * linear.margins[label, i] - u[label] - norm * mixed[label]
+                new = _best(old, pull, norm * R[label, label], y * linear.caps[label, i])
                 if new == old:
                     continue
                 A[label, i] = new
@@ -372,52 +246,39 @@ def visit_points(X, norms, R, points, signs, margins, caps, A, V, Z):
                     mixed[k] += value * row[k]
         if taken > before:
             panel_add(X, i, mixed, Z)
-            for label in range(
-                n_labels
-            ):  # few labels change: not worth a pass over whole rows of V
+            # few labels change: not worth a pass over whole rows of V
+            for label in range(n_labels):
                 if change[label] != 0:
-                    row_add(X, i, change[label], V[label])
+                    row_add(X, i, change[label], linear.V[label])
     return taken
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _visit_points_of_panel(X, norms, variances, points, signs, margins, caps, A, V):
-    """As `visit_points` for labels without correlation."""
-    n_labels = A.shape[0]
-    u, change = np.empty(n_labels), np.empty(n_labels)
-    taken = 0
+def _visit_points_of_panel(X, linear, points, first, Z):
+    """As `visit_points` for labels without correlation, from ``first`` on; Z has their rows of V as columns."""
+    width = Z.shape[1]
+    u, change = np.empty(width), np.empty(width)
     for i in points:
-        panel_dot(X, i, V, u)
+        panel_dot(X, i, Z, 0, width, u)
         moved = False
-        for label in range(n_labels):
-            bound = signs[label, i] * caps[label, i]
-            low, high = min(bound, 0.0), max(bound, 0.0)
-            variance = variances[label]
-            pull = signs[label, i] * margins[label, i] - variance * u[label]
-            old = A[label, i]
-            curvature = norms[i] * variance
-            new = high if pull > 0 else low
-            if curvature > 0:
-                new = min(max(old + pull / curvature, low), high)
-            A[label, i] = new
-            change[label] = new - old
-            if new != old:
-                moved = True
-                taken += 1
+        for c in range(width):
+            label = first + c
+            y, old, variance = linear.signs[label, i], linear.A[label, i], linear.R[label, label]
+            pull = y * linear.margins[label, i] - variance * u[c]
+            new = _best(old, pull, linear.norms[i] * variance, y * linear.caps[label, i])
+            linear.A[label, i] = new
+            change[c] = new - old
+            moved = moved or new != old
         if moved:
-            panel_add(X, i, change, V)
-    return taken
+            panel_add(X, i, change, Z)
 
 
 @numba.njit(cache=True, parallel=True)
-def visit_points_apart(X, norms, variances, points, signs, margins, caps, A, V):
-    """Coordinate ascent over examples for labels without correlation, a panel of labels at a time; V is (L, d)."""
-    n_labels = A.shape[0]
-    for panel in numba.prange((n_labels + PANEL - 1) // PANEL):
-        one, end = panel * PANEL, min((panel + 1) * PANEL, n_labels)
-        columns = np.ascontiguousarray(V[one:end].T)
-        _visit_points_of_panel(
-            X, norms, variances[one:end], points, signs[one:end], margins[one:end], caps[one:end],
-            A[one:end], columns,
-        )  # fmt: skip
-        V[one:end] = columns.T
+def visit_points_apart(X, linear, points):
+    """Coordinate ascent over examples for labels without correlation, a panel of labels at a time."""
+    V = linear.V
+    for panel in numba.prange((V.shape[0] + PANEL - 1) // PANEL):
+        first, last = panel * PANEL, min((panel + 1) * PANEL, V.shape[0])
+        columns = np.ascontiguousarray(V[first:last].T)
+        _visit_points_of_panel(X, linear, points, first, columns)
+        V[first:last] = columns.T

@@ -26,12 +26,9 @@ import numba
 import numpy as np
 
 from gramian._core.threads import exclusive
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.operators.inputs.feature_rows import as_rows
 
-__all__ = ["MarginProblem", "MarginRecorder", "label_batches"]
-
-BATCH = 32  # labels side by side at most: an interruption need not wait for all labels
-LOOSE = 0.5  # sum of |correlations| with labels visited side by side
+__all__ = ["MarginProblem", "certificate", "pulls"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +37,8 @@ class MarginProblem:
 
     Parameters
     ----------
-    inputs : GramRows, or array or CSR array of shape (n, d)
-        The Gram matrix K by its rows, or features X with K = X Xᵀ.
+    inputs : GramRows, FeatureRows, or array or CSR array of shape (n, d)
+        The Gram matrix K by its rows, or features X with K = X Xᵀ, which are kept as `FeatureRows`.
     signs : array of int8 of shape (n, L)
         +1 where an example has a label, −1 where it has not.
     correlation : array of shape (L, L), default=None
@@ -67,6 +64,7 @@ class MarginProblem:
     caps: Any = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", as_rows(self.inputs))
         shape = self.signs.shape
         for name in ("margins", "caps"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
@@ -80,11 +78,6 @@ class MarginProblem:
     def restricted(self, rows: np.ndarray) -> MarginProblem:
         """Return the problem with the losses of some examples only, given by a mask."""
         return replace(self, caps=self.caps * rows[:, None])
-
-    def label_variances(self) -> np.ndarray:
-        """The diagonal of R."""
-        n_labels = self.shape[1]
-        return np.ones(n_labels) if self.correlation is None else np.diag(self.correlation).copy()
 
     def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return targets y m and the bounds of A, each of shape (L, n): labels are what loops run along."""
@@ -110,130 +103,49 @@ class MarginProblem:
 
     def latent(self, A: np.ndarray) -> np.ndarray:
         """Return U = K A R in float64."""
-        inputs = self.inputs
-        product = inputs @ A if hasattr(inputs, "rows") else inputs @ (inputs.T @ A)
-        return np.asarray(self.mixed(np.asarray(product, dtype=np.float64)))
+        return self.mixed(self.inputs @ A)
 
     def values(self, A: np.ndarray, U: np.ndarray) -> tuple[float, np.ndarray, float]:
         """Return the objective P, the gap of each label, and the largest violation of optimality.
 
         The violation is the magnitude of the projected gradient of D (eq. 31).
         """
-        with exclusive():
-            # asked for inside, the number of threads would keep the compiled code from being cached
-            chunks = numba.get_num_threads()
-            sums = _sums(self.signs, self.margins, self.caps, A, U, chunks)
-        violation = float(sums[:, :, 2].max(initial=0.0))
-        return float(sums[:, :, 0].sum()), sums[:, :, 1].sum(axis=0), violation
+        A, U = (np.ascontiguousarray(values.T) for values in (A, U))
+        return certificate(*self.boxes(), A, U)
 
 
-@numba.njit(parallel=True, cache=True)
-def _sums(signs, margins, caps, A, U, chunks):
-    """Objective, gap and largest violation of each chunk of rows and label, shape (chunks, L, 3)."""
-    n, L = signs.shape
-    partial = np.zeros((chunks, L, 3))
-    for chunk in numba.prange(chunks):
-        for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-            for j in range(L):
-                alpha = signs[i, j] * A[i, j]
-                slope = margins[i, j] - signs[i, j] * U[i, j]
-                room = (caps[i, j] - alpha) if slope > 0 else alpha
-                partial[chunk, j, 0] += 0.5 * A[i, j] * U[i, j] + caps[i, j] * max(0.0, slope)
-                partial[chunk, j, 1] += room * abs(slope)
-                if room > 0:
-                    partial[chunk, j, 2] = max(partial[chunk, j, 2], abs(slope))
-    return partial
+def certificate(
+    target: np.ndarray, low: np.ndarray, high: np.ndarray, A: np.ndarray, U: np.ndarray
+) -> tuple[float, np.ndarray, float]:
+    """Return what `MarginProblem.values` does, from arrays of shape (L, n): `MarginProblem.boxes`, Aᵀ and Uᵀ."""
+    with exclusive():
+        sums = _sums(target, low, high, A, U)
+    return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max(initial=0.0))
 
 
-class MarginRecorder(Recorder):
-    """Keeps the history of a solver of margin problems and says when it is done.
+@numba.njit(cache=True, parallel=True)
+def _sums(target, low, high, A, U):
+    """Dual value, gap and largest violation of each label, shape (L, 3)."""
+    sums = np.empty((A.shape[0], 3))
+    for k in numba.prange(A.shape[0]):
+        sums[k] = pulls(target[k], low[k], high[k], A[k], U[k], np.empty(A.shape[1]))
+    return sums
 
-    Parameters
-    ----------
-    problem : MarginProblem
-    tol : float
-    max_iter : int
-    callback : callable or None
-    patience : int, default=50
-        Iterations without progress after which rounding errors are to blame.
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def pulls(target, low, high, a, u, pull):
+    """Write the pull of each coefficient of a label that can move, else zero.
+
+    The pull p = y m − u is the gradient of D in the signed coefficient a; its part of the gap is |p| times its way to
+    the bound that p points to. Return the dual value, the gap and the strongest pull.
     """
-
-    def __init__(
-        self,
-        problem: MarginProblem,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None,
-        patience: int = 50,
-    ):
-        super().__init__(problem, tol, max_iter, callback, patience)  # pyright: ignore[reportArgumentType]
-        self.margin_problem = problem
-        self.operations = 0.0
-        self.extra: list[tuple[float, float]] = []
-        self.gaps = np.zeros(problem.shape[1])
-
-    smallest_fall = (
-        1e-13  # the dual is flat: its distance from the optimum is as the square of the gap
-    )
-
-    def merit(self, objective: float, gap: float) -> float:
-        return gap - objective  # the dual rises; the primal may do what it likes
-
-    def check(self, A: np.ndarray, U: np.ndarray, *, moved: bool = True) -> str | None:
-        """Record an iteration with U = K A R; return the status if it was the last one, else None."""
-        return self.record(A, *self.margin_problem.values(A, U), moved=moved)
-
-    def record(
-        self,
-        A: np.ndarray,
-        objective: float,
-        gaps: np.ndarray,
-        violation: float,
-        *,
-        moved: bool = True,
-    ) -> str | None:
-        """Record an iteration whose values the solver has at hand; return the status as `check` does."""
-        self.gaps = gaps
-        self.extra.append((violation, self.operations))
-        gap = np.array([gaps.sum()])
-        return self.verdict(A[:, :, None], np.array([objective]), gap, moved=moved)
-
-    def done(self, A: np.ndarray, status: str, *, verified: bool = False) -> Solution:
-        """Return the solution; ``verified`` says that the values last recorded have no drift of rounding errors."""
-        objective, gap, _, _ = self.rows[-1]
-        if not verified:
-            U = self.margin_problem.latent(A)
-            self.n_products += 1
-            objective, self.gaps, violation = self.margin_problem.values(A, U)
-            self.extra[-1] = (violation, self.operations)
-            gap = float(self.gaps.sum())
-            if gap <= self.tol * objective:
-                status = "converged"
-            elif status == "converged":
-                status = "stalled"
-        totals = np.array([objective]), np.array([gap])
-        result = self.solution(A[:, :, None], A[:, :, None], *totals, status)
-        violations, operations = np.array(self.extra).T
-        more = {"violation": violations, "operations": operations}
-        return replace(result, gaps=self.gaps, history=result.history | more, latent=None)
-
-
-def label_batches(R: np.ndarray) -> list[np.ndarray]:
-    """Labels in batches to be visited side by side: each has little correlation with the others of its batch."""
-    scale = np.sqrt(np.diag(R))
-    strength = np.abs(R) / np.outer(scale, scale)
-    left = list(range(len(R)))
-    batches = []
-    while left:
-        batch: list[int] = []
-        load = np.zeros(len(R))
-        for label in left:
-            joined = [*batch, label]
-            own = np.array(joined) == label
-            if len(batch) < BATCH and np.all(load[joined] + strength[label, joined] <= LOOSE + own):
-                batch = joined
-                load += strength[label]
-                load[label] -= strength[label, label]
-        batches.append(np.array(batch))
-        left = [label for label in left if label not in batch]
-    return batches
+    dual = gap = strongest = 0.0
+    for i in range(a.size):
+        p = target[i] - u[i]
+        room = (high[i] - a[i]) if p > 0 else (low[i] - a[i])
+        dual += a[i] * (target[i] - 0.5 * u[i])
+        gap += room * p
+        p = p if room != 0 else 0.0
+        pull[i] = p
+        strongest = max(strongest, abs(p))
+    return dual, gap, strongest

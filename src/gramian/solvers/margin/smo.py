@@ -22,8 +22,8 @@ Differences from the paper
     - A pair of nearly equal directions (K_pq² close to K_pp K_qq) is not taken: its gain is all rounding.
     - Shrinking, by LIBSVM's rule: during a visit, points at a bound whose gradient points outwards by more than the
       largest violation are passed over. As u brings all gradients up to date at its end, nothing has to be restored.
-    - A visit ends early where the violation has fallen to `_ENOUGH` of what it was, since the other labels will change
-      the gradient again, and may take `_FEWEST_STEPS` where L is less.
+    - A visit ends early where the violation has fallen to `VISIT_END` of what it was, since the other labels will
+      change the gradient again, and may take `MIN_STEPS` where L is less.
     - Stops on the duality gap; a violation that is zero up to rounding ends the search, too.
     - Rows come from `GramRows`: the stored matrix, or a cache that all labels share.
 """
@@ -31,29 +31,22 @@ Differences from the paper
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from gramian.solvers.margin.problem import MarginProblem, MarginRecorder
-from gramian.solvers.margin.smo_loops import (
-    Visit,
-    active_points,
-    first_point,
-    second_point,
-    step,
-    steps_of_visit,
-    tell,
-)
+from gramian.operators.inputs.gram_rows import GramRows
+from gramian.solvers.margin import smo_loops as loops
+from gramian.solvers.margin.ascent import Ascent
+from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
 __all__ = ["smo"]
 
 # With few labels a visit of L steps would spend its time on telling the others: with 10 labels of 2000 rows, visits of
 # 32 steps need 18 % fewer multiply-adds than visits of 10, visits of 64 steps 20 or 21 %.
-_FEWEST_STEPS = 32
+MIN_STEPS = 32
 # Fewer multiply-adds than without it for 80 labels: a third for 300 rows, 6 % for 1000.
-_ENOUGH = 0.1
+VISIT_END = 0.1
 
 
 def smo(
@@ -63,7 +56,6 @@ def smo(
     tol: float = 1e-4,
     max_iter: int | None = None,
     callback: Callback | None = None,
-    random_state: int = 0,
 ) -> Solution:
     """Solve a margin problem by steps in two coefficients of one label.
 
@@ -79,8 +71,6 @@ def smo(
         An iteration is n steps, which ends with a certificate. None is 1000 L.
     callback : callable, default=None
         Called with `Progress` after each iteration; returns True to stop.
-    random_state : int, default=0
-        Not used: nothing is random. The argument is there for solvers to have one signature.
 
     Returns
     -------
@@ -98,116 +88,79 @@ def smo(
     >>> smo(MarginProblem(rows, signs, np.array([[1.0, -0.5], [-0.5, 1.0]])), tol=1e-9).status
     'converged'
     """
-    if not hasattr(problem.inputs, "rows"):
-        raise TypeError(
-            f"smo needs a problem whose inputs are GramRows, got {type(problem.inputs).__name__}. "
-            "Use MarginProblem(GramRows(kernel, X), ...)."
-        )
-    n, n_labels = problem.shape
-    limit = 1000 * n_labels if max_iter is None else max_iter
-    # the gap falls label by label
-    recorder = MarginRecorder(problem, tol, limit, callback, patience=50 * max(1, n_labels))
-    ascent = _Ascent(problem, start)
-    recorder.n_products += start is not None
-    moved = True
-    while True:
-        A, U = ascent.coefficients(), ascent.latent()
-        status = recorder.check(A, U, moved=moved)
-        if status is not None:
-            return recorder.done(A, status)
-        moved = ascent.run(n, floor=_rounding(problem, U))
-        recorder.operations = ascent.operations
+    return _SMO(problem, start, tol).solve(max_iter, callback)
 
 
-def _rounding(problem: MarginProblem, U: np.ndarray) -> float:
-    """How large a gradient may be by rounding alone."""
-    terms = np.max(problem.margins, initial=0.0) + np.max(np.abs(U), initial=0.0)
-    return 4 * np.finfo(np.float64).eps * float(terms)
+class _SMO(Ascent):
+    """Gradients G of all labels, and the steps that change them. A sweep is n steps."""
 
+    solver = "smo"
+    inputs = GramRows
 
-class _Ascent:
-    """Coefficients and gradients, one label after the other in memory, and the steps that change them."""
-
-    def __init__(self, problem: MarginProblem, start: np.ndarray | None):
-        n, n_labels = problem.shape
-        self.problem = problem
-        self.signed_margins = problem.signs * problem.margins
-        self.G, self.lower, self.upper = problem.boxes()
-        self.A = np.zeros((n_labels, n))
-        begin = problem.start(start)
-        if begin is not None:
-            self.A = np.ascontiguousarray(begin.T)
-            self.G -= problem.latent(begin).T
+    def prepare(self) -> None:
+        problem, (n_labels, _) = self.problem, self.A.shape
+        self.max_sweeps = 1000 * n_labels
+        self.patience = 50 * max(1, n_labels)  # the gap falls label by label
+        self.target, self.lower, self.upper = problem.boxes()
+        self.G = self.target.copy()
         self.rise = (self.A < self.upper).astype(np.int8)
         self.fall = (self.A > self.lower).astype(np.int8)
-        violations = np.maximum(self.rise * self.G, -self.fall * self.G)
-        self.violation = violations.max(axis=1, initial=0.0)
-        correlation = np.eye(n_labels) if problem.correlation is None else problem.correlation
-        self.R = np.ascontiguousarray(correlation, dtype=np.float64)
+        self.violation = self._violations()
         self.n_correlated = np.count_nonzero(self.R, axis=0)
         self.diagonal = problem.inputs.diagonal()
         # below that the determinant of a pair is rounding
         self.parallel = math.sqrt(np.finfo(problem.inputs.dtype).eps)
-        self.operations = 0.0
 
-    def coefficients(self) -> np.ndarray:
-        return np.ascontiguousarray(self.A.T)
+    def refresh(self) -> None:
+        self.G[:] = self.target - self.problem.latent(self.A.T).T
+        self.violation = self._violations()
 
-    def latent(self) -> np.ndarray:
-        return self.signed_margins - self.G.T
+    def _violations(self) -> np.ndarray:
+        """The largest violation of each label."""
+        violations = np.maximum(self.rise * self.G, -self.fall * self.G)
+        return violations.max(axis=1, initial=0.0)
 
-    def run(self, n_steps: int, floor: float) -> bool:
-        """Take about as many steps; return whether there was one."""
+    def values(self) -> tuple[float, np.ndarray, float]:
+        U = self.target - self.G
+        # how large a gradient may be by rounding alone
+        terms = sum(np.abs(part).max(initial=0.0) for part in (self.target, U))
+        self.rounding = 4 * np.finfo(np.float64).eps * float(terms)
+        return certificate(self.target, self.lower, self.upper, self.A, U)
+
+    def sweep(self, objective: float, gaps: np.ndarray) -> None:
         taken = 0
-        while taken < n_steps:
-            steps = self._visit(int(np.argmax(self.violation)), floor)
+        while taken < self.A.shape[1]:
+            steps = self._visit(int(np.argmax(self.violation)))
             if not steps:
                 break
             taken += steps
-        return taken > 0
+        self.moved = taken > 0
 
-    def _visit(self, label: int, floor: float) -> int:
+    def _visit(self, label: int) -> int:
         """Take steps in one label and tell the others; return how many there were."""
         rows, g = self.problem.inputs, self.G[label].copy()
         rise, fall = self.rise[label], self.fall[label]
-        visit = Visit(
-            self.A[label],
-            self.lower[label],
-            self.upper[label],
-            rise,
-            fall,
-            g,
-            np.zeros_like(g),
-            active_points(g, rise, fall, self.violation[label]),
-            self.diagonal,
-            float(self.R[label, label]),
-            self.parallel,
-            max(floor, _ENOUGH * float(self.violation[label])),
+        visit = loops.Visit(
+            a=self.A[label],
+            lower=self.lower[label],
+            upper=self.upper[label],
+            rise=rise,
+            fall=fall,
+            g=g,
+            u=np.zeros_like(g),
+            active=loops.active_points(g, rise, fall, self.violation[label]),
+            diagonal=self.diagonal,
+            variance=float(self.R[label, label]),
+            parallel=self.parallel,
+            floor=max(self.rounding, VISIT_END * float(self.violation[label])),
         )
-        limit = max(_FEWEST_STEPS, len(self.A))
-        if rows.matrix is not None:
-            steps, changed = steps_of_visit(rows.matrix, visit, limit)
+        limit = max(MIN_STEPS, len(self.A))
+        if rows.matrix is None:
+            steps, changed = loops.steps_by_rows(rows, visit, limit)
         else:
-            steps, changed = _steps_by_rows(rows, visit, limit)
+            steps, changed = loops.steps_by_matrix(rows.matrix, visit, limit)
         if steps:
-            tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
+            loops.tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
             self.operations += changed * (g.size + visit.active.size)
             self.operations += g.size * self.n_correlated[label]
         return steps
-
-
-def _steps_by_rows(rows: Any, visit: Visit, limit: int) -> tuple[int, int]:
-    """`steps_of_visit` for a matrix that is not stored."""
-    steps = changed = 0
-    while steps < limit:
-        p = first_point(visit)
-        if p < 0:
-            break
-        row_p = rows.rows(np.array([p]))[0]
-        q = second_point(visit, p, row_p)
-        row_q = rows.rows(np.array([q]))[0] if q >= 0 else row_p
-        moved = step(visit, p, row_p, q, row_q)
-        if moved == 0:
-            break
-        steps, changed = steps + 1, changed + moved
-    return steps, changed

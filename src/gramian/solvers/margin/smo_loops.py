@@ -10,16 +10,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-__all__ = [
-    "Visit",
-    "active_points",
-    "first_point",
-    "second_point",
-    "step",
-    "steps_of_visit",
-    "tell",
-]
-
 
 class Visit(NamedTuple):
     """All that steps in one label need; a, rise, fall, g and u are changed by them."""
@@ -38,20 +28,23 @@ class Visit(NamedTuple):
     floor: float  # violation that is small enough
 
 
-@numba.njit(cache=True)
-def steps_of_visit(K, visit, limit):
+def steps_by_rows(K, visit, limit):
     """Take up to ``limit`` steps; return how many there were and how many coefficients they changed."""
     steps = changed = 0
     while steps < limit:
         p = first_point(visit)
         if p < 0:
             break
-        q = second_point(visit, p, K[p])
-        moved = step(visit, p, K[p], q, K[max(q, 0)])
+        row = K[p]
+        q = second_point(visit, p, row)
+        moved = step(visit, p, row, q, K[q] if q >= 0 else row)
         if moved == 0:
             break
         steps, changed = steps + 1, changed + moved
     return steps, changed
+
+
+steps_by_matrix = numba.njit(steps_by_rows, cache=True)
 
 
 @numba.njit(cache=True)

@@ -16,17 +16,21 @@ Williams' Algorithm 3.3. NumPy arrays only.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from gramian._core.arrays import Array, is_numpy
-from gramian._core.fused import inner
+from gramian._core.arrays import Array
 from gramian.losses import Curvature
+from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder
+from gramian.solvers.rkhs.requirements import NUMPY_ARRAYS, SUM_OVER_EXAMPLES, require
+from gramian.solvers.solution import Callback, Solution
 
-PATIENCE = 6
+PATIENCE = 6  # steps without progress, after which rounding errors are to blame
 
 
 def exact(
@@ -54,67 +58,52 @@ def exact(
     >>> solution.status, solution.gap <= 1e-8 * solution.objective
     ('converged', True)
     """
-    if not is_numpy(problem.targets):
-        raise TypeError(
-            "solver='exact' needs NumPy arrays; use solver='newton' for other array libraries."
-        )
-    if not problem.loss.separable:
-        raise ValueError(
-            f"solver='exact' needs a loss that is a sum over examples, got {problem.loss!r}. Use 'kernel_cg'."
-        )
-    recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    dtype = problem.targets.dtype  # factors are as precise as the coefficients
-    blocks = [(np.asarray(K, dtype=dtype), c) for K, c in problem.operator.blocks(problem.shape[1])]
-    A = problem.start(start)
-    moved = True
-    while True:
-        U = _product(recorder, blocks, A)
-        objective, rho = problem.objective(A, U), problem.residual(A, U)
-        K_rho = _product(recorder, blocks, rho)
-        gap = problem.gap(inner(rho, K_rho))
-        status = recorder.verdict(A, objective, gap, moved=moved)
-        if status is not None:
-            return recorder.solution(A, U, objective, gap, status)
-        done = recorder.converged(objective, gap)
-        s = _steps(problem, blocks, problem.curvature(U), rho, K_rho, done)
-        Ks = _product(recorder, blocks, s)
-        step = backtrack(problem, A, U, s, Ks, objective, inner(rho, Ks))
-        moved = bool(np.any((step > 0) & ~done))
-        A = A + problem.spread(step) * s
+    require(problem, "exact", [NUMPY_ARRAYS], instead="newton")
+    require(problem, "exact", [SUM_OVER_EXAMPLES], instead="kernel_cg")
+    recorder = _BlockRecorder(problem, tol, max_iter, callback, PATIENCE)
+
+    def direction(state: State) -> tuple[Array, None, Array]:
+        s = _steps(problem, recorder.blocks, problem.curvature(state.U), state)
+        return s, None, backtrack(problem, state, s, recorder.product(s))
+
+    return descend(recorder, direction, problem.start(start))
 
 
-def _product(recorder: Recorder, blocks: list, B: np.ndarray) -> np.ndarray:
-    recorder.n_products += 1
-    out = np.empty_like(B)
-    for matrix, outputs in blocks:
-        columns = B[:, outputs, :]
-        out[:, outputs, :] = (matrix @ columns.reshape(len(B), -1)).reshape(columns.shape)
-    return out
+class _BlockRecorder(Recorder):
+    """Multiplies with the dense blocks of the operator, in the precision of the coefficients."""
+
+    @cached_property
+    def blocks(self) -> list[tuple[np.ndarray, list[int]]]:
+        """Matrices with the outputs that each one serves."""
+        problem = self.problem
+        blocks, dtype = problem.operator.blocks(problem.shape[1]), problem.targets.dtype
+        return [(np.asarray(K, dtype=dtype), outputs) for K, outputs in blocks]
+
+    def product(self, B: np.ndarray) -> np.ndarray:
+        self.n_products += 1
+        out = np.empty_like(B)
+        for matrix, outputs in self.blocks:
+            columns = B[:, outputs, :]
+            out[:, outputs, :] = (matrix @ columns.reshape(len(B), -1)).reshape(columns.shape)
+        return out
+
+    accurate_product = product
 
 
-def _steps(
-    problem: Problem,
-    blocks: list,
-    curvature: Curvature,
-    rho: np.ndarray,
-    K_rho: np.ndarray,
-    done: np.ndarray,
-) -> np.ndarray:
+def _steps(problem: Problem, blocks: list, curvature: Curvature, state: State) -> np.ndarray:
     """Newton steps; zero for columns that are done."""
-    steps = np.zeros_like(rho)
+    rho, K_rho, strength = state.rho, state.K_rho, problem.strength
     D = np.broadcast_to(curvature.diagonal, rho.shape)
+    F_K_rho = np.zeros_like(rho)
     shared = not curvature.coupled and np.all(D == D[:, :1, :1]) and len(blocks) == 1
-    same_strength = np.all(problem.strength == problem.strength[0])
-    if shared and same_strength:  # one factor serves all outputs and columns: ridge regression
-        factor = _factor(blocks[0][0], D[:, 0, 0], problem.strength[0])
-        flat = K_rho.reshape(len(rho), -1)
-        steps = -(rho - _apply(factor, flat).reshape(rho.shape)) / problem.spread(problem.strength)
-        return steps * problem.spread(~done)
-    for j in np.flatnonzero(~done):
-        strength = float(problem.strength[j])
-        Fk = _coupled(blocks, D[:, :, j], K_rho[:, :, j], strength, curvature.coupled)
-        steps[:, :, j] = -(rho[:, :, j] - Fk) / strength
-    return steps
+    if shared and np.all(strength == strength[0]):  # one factor serves all: ridge regression
+        factor = _factor(blocks[0][0], D[:, 0, 0], strength[0])
+        F_K_rho = _apply(factor, K_rho.reshape(len(rho), -1)).reshape(rho.shape)
+    else:
+        for j in np.flatnonzero(~state.done):
+            column = D[:, :, j], K_rho[:, :, j], float(strength[j])
+            F_K_rho[:, :, j] = _coupled(blocks, *column, curvature.coupled)
+    return -(rho - F_K_rho) / problem.spread(strength) * problem.spread(~state.done)
 
 
 def _coupled(

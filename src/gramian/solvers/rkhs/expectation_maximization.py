@@ -2,7 +2,7 @@
 
     minimise over A    J(A) = Σ_i w_i (log Σ_c exp u_ic − log Σ_{c ∈ I_i} exp u_ic) + (λ/2) ⟨A, 𝒦A⟩
 
-I_i holds the classes that example i may have: one if it is labelled, the leaves below a node if only the node is
+I_i is the set of classes that example i may have: one if it is labelled, the leaves below a node if only the node is
 known. J is not convex. The E step spreads each example over its classes, ``q_ic ∝ 1[c ∈ I_i] exp u_ic``; with q as soft
 targets the softmax objective is convex, lies above J and touches it, so a step that lowers it (M step) lowers J. The
 gradients of the two agree.
@@ -26,11 +26,13 @@ from dataclasses import replace
 from gramian._core.arrays import Array, namespace
 from gramian._core.fused import inner
 from gramian.losses import PartialSoftmax
+from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.newton import FORCING, MAX_INNER, PATIENCE
 from gramian.solvers.rkhs.newton_system import solve_newton_system
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder
+from gramian.solvers.solution import Callback, Solution
 
 
 def expectation_maximization(
@@ -62,33 +64,14 @@ def expectation_maximization(
     problem = replace(problem, loss=loss)
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)
-    A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
-    fresh = moved = True
-    while True:
-        objective, rho = problem.objective(A, U), problem.residual(A, U)
-        K_rho = recorder.product(rho)
-        gap = problem.gap(inner(rho, K_rho))
-        if bool(xp.all(recorder.converged(objective, gap))) and not fresh:
-            U, fresh = recorder.accurate_product(A), True
-            continue
-        status = recorder.verdict(A, objective, gap, moved=moved)
-        if status is not None:
-            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
-        for curvature in (problem.curvature(U), loss.majorant(U, problem.weights)):
-            s, Ks = solve_newton_system(
-                recorder,
-                curvature,
-                rho,
-                K_rho,
-                objective=objective,
-                relative=FORCING * xp.ones_like(gap),
-                max_iter=MAX_INNER,
-            )
-            slope = inner(rho, Ks)
-            step = backtrack(problem, A, U, s, Ks, objective, slope)
-            moved = bool(xp.all((step > 0) & (slope < 0)))
-            if moved:
+
+    def direction(state: State) -> tuple[Array, Array, Array]:
+        for curvature in (problem.curvature(state.U), loss.majorant(state.U, problem.weights)):
+            s, Ks = solve_newton_system(recorder, curvature, state, FORCING, MAX_INNER)
+            downhill = inner(state.rho, Ks) < 0
+            step = xp.astype(downhill, xp.float64) * backtrack(problem, state, s, Ks)
+            if bool(xp.all(step > 0)):
                 break
-        t = problem.spread(step)
-        A, U, fresh = A + t * s, U + t * Ks, False
+        return s, Ks, step
+
+    return descend(recorder, direction, start)

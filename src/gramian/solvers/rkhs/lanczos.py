@@ -12,29 +12,53 @@ Cost beside the product: one pass over b, r and two directions for each shift, c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from scipy.linalg import eigvalsh_tridiagonal
 
-from gramian._core.arrays import Array, device_of, is_numpy, namespace, to_numpy
-from gramian._core.fused import LARGE, SMALL, add_scaled, inner
-from gramian._core.threads import exclusive
-from gramian.solvers.rkhs.problem import Problem
+from gramian._core.arrays import Array, column, device_of, is_numpy, namespace, ratio, to_numpy
+from gramian._core.fused import COMPILED_ENTRIES, add_scaled, inner, serial_or_parallel
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
 
 _CHUNKS = 64  # a fixed number, so that sums do not depend on the threads
 
 
-class System(Protocol):
-    """What is solved: ``(M + λI) b = c``."""
+class System:
+    """``(M + λI) b = c`` with ``M = D𝒦D``: a problem with the squared loss in the variables of MINRES.
 
-    c: Array
-    norm_c: Array
+    Attributes
+    ----------
+    recorder : Recorder
+        Knows the problem and counts the products.
+    root : array of shape (n, 1, 1) or (n, 1, q), or None
+        D; None is the identity.
+    c : array of shape (n, C, 1) or (n, C, q)
+    norm_c : array of shape (1,) or (q,)
+    """
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        targets, weights = recorder.problem.targets, recorder.problem.weights
+        xp = namespace(targets)
+        self.root = None if weights is None else xp.sqrt(column(weights, targets))
+        self.c = self.scaled(targets)
+        self.norm_c = xp.sqrt(inner(self.c, self.c))
+
+    def scaled(self, b: Array) -> Array:
+        """D b."""
+        return b if self.root is None else self.root * b
+
+    def unscaled(self, A: Array) -> Array:
+        """D⁻¹ A, zero for examples of weight zero."""
+        return A if self.root is None else ratio(A, self.root, self.root > 0)
+
+    def coefficients(self, b: Array) -> Array:
+        """A as a callback sees it: a copy, because b is updated in place."""
+        return squeezed(namespace(b).asarray(self.scaled(b), copy=True))
 
     def product(self, v: Array) -> Array:
         """M v."""
-        ...
+        return self.scaled(self.recorder.product(self.scaled(v)))
 
 
 class Process:
@@ -44,7 +68,6 @@ class Process:
 
     Parameters
     ----------
-    problem : Problem
     system : System
     b, r : array of shape (n, C, q)
         A point and its residual; both are updated in place.
@@ -63,15 +86,16 @@ class Process:
         Columns that the last step moved.
     """
 
-    def __init__(self, problem: Problem, system: System, b: Array, r: Array, *, shared: bool):
+    def __init__(self, system: System, b: Array, r: Array, *, shared: bool):
         xp = namespace(r)
-        self.problem, self.system = problem, system
+        self.system = system
+        self.problem = problem = system.recorder.problem
         if is_numpy(r):  # the loops write to them
             b, r = np.ascontiguousarray(b), np.ascontiguousarray(r)
         self.b, self.r = b, r
         r = xp.asarray(r[:, :, :1], copy=True) if shared else r
         norm = xp.sqrt(inner(r, r))
-        self.v = r * problem.spread(_ratio(xp.ones_like(norm), norm))
+        self.v = r * problem.spread(ratio(xp.ones_like(norm), norm, norm != 0))
         self.v_old = xp.zeros_like(r)
         self.p = self.v  # M v − β v_old, once multiplied
         self.alpha = self.beta = self.size = xp.zeros_like(norm)
@@ -107,7 +131,7 @@ class Process:
         # what is left of an exhausted Krylov space is rounding, and no direction
         beta = xp.where(beta > xp.finfo(p.dtype).eps * self.size, beta, xp.zeros_like(beta))
         self.size = xp.maximum(self.size, xp.sqrt(self.alpha**2 + beta**2))
-        v_new = p * spread(_ratio(xp.ones_like(beta), beta))
+        v_new = p * spread(ratio(xp.ones_like(beta), beta, beta != 0))
         self.betas.append(to_numpy(beta))
 
         # the rotation that takes β out of the tridiagonal matrix of M + λI
@@ -116,7 +140,7 @@ class Process:
         corner = self.sine * self.delta - self.cosine * diagonal
         two_below = self.epsilon
         pivot = xp.sqrt(corner**2 + beta**2)
-        cosine, sine = _ratio(corner, pivot), _ratio(beta * one, pivot)
+        cosine, sine = ratio(corner, pivot, pivot != 0), ratio(beta * one, pivot, pivot != 0)
         self.epsilon, self.delta = self.sine * beta, -self.cosine * beta
         step = xp.where(active, cosine * self.norm, 0 * one)
         norm = sine * self.norm
@@ -124,7 +148,7 @@ class Process:
 
         self._advance(
             v_new,
-            direction=(-two_below, -below, _ratio(one, pivot)),
+            direction=(-two_below, -below, ratio(one, pivot, pivot != 0)),
             step=step,
             residual=(xp.where(active, sine**2, one), xp.where(active, -cosine * norm, 0 * one)),
         )
@@ -139,16 +163,11 @@ class Process:
         """The next direction, b, r and their overlap, from factors of shape (q,)."""
         scalars = (*direction, step, *residual)
         c = self.system.c
-        if is_numpy(self.b) and self.b.size >= SMALL:
+        if is_numpy(self.b) and self.b.size >= COMPILED_ENTRIES:
             vectors = (self.d_old, self.d, self.b, self.r, self.v, v_new, c)
             flat = [np.ascontiguousarray(x).reshape(-1, x.shape[2]) for x in vectors]
             scalars = np.array(scalars, dtype=self.b.dtype)
-            if self.b.size < LARGE:
-                sums = _serial(*flat, scalars)
-            else:
-                with exclusive():
-                    sums = _parallel(*flat, scalars)
-            self.overlap = sums.sum(axis=0)
+            self.overlap = _loop(*flat, scalars).sum(axis=0)
             self.d, self.d_old = self.d_old, self.d
             return
         two_back, one_back, scale, step, kept, added = (self.problem.spread(x) for x in scalars)
@@ -169,6 +188,7 @@ class Process:
         return np.array(values)[place]
 
 
+@serial_or_parallel(fastmath={"contract"})
 def _loop(d_old, d, b, r, v, v_new, c, scalars):
     """All updates of `Process._advance` in one pass; d_old becomes the new direction."""
     q = b.shape[1]
@@ -186,15 +206,3 @@ def _loop(d_old, d, b, r, v, v_new, c, scalars):
                 r[i, k] = scalars[4, k] * r[i, k] + scalars[5, k] * v_new[i, j]
                 sums[chunk, k] += np.float64(b[i, k]) * np.float64(r[i, k] + c[i, 0 if same else k])
     return sums
-
-
-_serial: Any = njit(cache=True, fastmath={"contract"})(_loop)
-_parallel: Any = njit(cache=True, parallel=True, fastmath={"contract"})(_loop)
-
-
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Numerator / denominator, zero where the denominator is."""
-    xp = namespace(numerator)
-    there = denominator != 0
-    safe = xp.where(there, denominator, xp.ones_like(denominator))
-    return xp.where(there, numerator / safe, xp.zeros_like(numerator))

@@ -7,30 +7,34 @@ Both work on q columns at once.
 
 from __future__ import annotations
 
-from gramian._core.arrays import Array, namespace
+from gramian._core.arrays import Array, namespace, ratio
 from gramian._core.fused import inner
+from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.problem import Problem
 
-SUFFICIENT_DECREASE = 1e-4
+SUFFICIENT_DECREASE = 1e-4  # share of the decrease that the slope promises
+REMAINING_SLOPE = (
+    1e-4  # share of the first derivative along a direction at which its minimum is found
+)
 
 
-def backtrack(
-    problem: Problem, A: Array, U: Array, s: Array, Ks: Array, objective: Array, slope: Array
-) -> Array:
+def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     """Halve the step until the objective falls enough.
 
     Parameters
     ----------
-    A, U, s, Ks : array of shape (n, C, q)
-        Point and direction, with their products with 𝒦.
-    objective, slope : array of shape (q,)
-        Value and derivative at the point.
+    problem : Problem
+    state : State
+    s, Ks : array of shape (n, C, q)
+        The direction and its product with 𝒦.
 
     Returns
     -------
     step : array of shape (q,)
         0 where no decrease was found.
     """
+    A, U, objective = state.A, state.U, state.objective
+    slope = inner(state.rho, Ks)
     xp = namespace(U)
     # rounding of a sum of n·C losses; without it the last Newton steps would be refused
     slack = 4 * float(xp.finfo(U.dtype).eps) * xp.abs(objective)
@@ -45,21 +49,21 @@ def backtrack(
     return xp.where(bad, xp.zeros_like(step), step)
 
 
-def minimise_along(
-    problem: Problem, A: Array, U: Array, s: Array, Ks: Array, *, accuracy: float = 1e-4
-) -> Array:
+def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     """Minimise the objective along a direction by a safeguarded Newton method in one variable.
 
     Parameters
     ----------
-    A, U, s, Ks : array of shape (n, C, q)
-    accuracy : float
-        Stop when the derivative has fallen by this factor.
+    problem : Problem
+    state : State
+    s, Ks : array of shape (n, C, q)
+        The direction and its product with 𝒦.
 
     Returns
     -------
     step : array of shape (q,)
     """
+    A, U = state.A, state.U
     xp = namespace(U)
     strength = problem.strength
     # the penalty is a parabola in t: its derivative is λ(⟨A, 𝒦s⟩ + t ⟨s, 𝒦s⟩)
@@ -74,12 +78,12 @@ def minimise_along(
     zero = xp.zeros_like(strength)
     step, low, high = zero, zero, zero + float("inf")
     slope, bend = derivatives(step)
-    goal = accuracy * xp.abs(slope)
+    goal = REMAINING_SLOPE * xp.abs(slope)
     for _ in range(50):
-        newton = step - slope / xp.where(bend > 0, bend, xp.ones_like(bend))
-        beyond = xp.where(
-            xp.isfinite(high), (low + xp.where(xp.isfinite(high), high, low)) / 2, 2 * step + 1
-        )
+        newton = step - ratio(slope, bend, bend > 0)
+        bracketed = xp.isfinite(high)
+        middle = (low + xp.where(bracketed, high, low)) / 2
+        beyond = xp.where(bracketed, middle, 2 * step + 1)
         inside = (newton > low) & (newton < high) & (bend > 0)
         moving = xp.abs(slope) > goal
         step = xp.where(moving, xp.where(inside, newton, beyond), step)

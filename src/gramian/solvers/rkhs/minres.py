@@ -6,7 +6,8 @@ With the weights ``D² = W``, ``M = D𝒦D`` and ``c = DY`` the optimality condi
 
 Examples of weight zero drop out. MINRES (Paige & Saunders, SIAM J. Numer. Anal. 12, 1975) minimises ‖r‖ over Krylov
 spaces: a Lanczos process tridiagonalises M, and one plane rotation (c_k, s_k) for each step solves the least-squares
-problem. M need not be positive: similarities that are no kernels will do, where conjugate gradients fail.
+problem. M need not be positive semidefinite: it also solves systems with similarities that are not, where conjugate
+gradients fail.
 
 *Shifts.* The Lanczos vectors of M from c do not depend on λ. Columns that differ in λ only share one process, so that a
 path costs the products of one fit; each λ has its own rotations and directions.
@@ -21,7 +22,7 @@ than the recurrences did, the process starts again from the true residual (itera
 
 *Indefinite 𝒦.* The objective is not convex then and its gap certifies nothing. As soon as a Ritz value of M is clearly
 negative, a column is done when ``‖r‖ ≤ √tol ‖c‖``, and its "gap" is the estimate ``‖r‖² ‖M‖ / (2λ)``, with ‖M‖ as far
-as the Lanczos process has seen it. The solution is that of the linear system, no minimum.
+as the Lanczos process has seen it. The solution is that of the linear system, and not a minimum.
 
 Optimality: r = 0. Cost: one product with 𝒦 per iteration, two to verify the end, O(nCq) otherwise.
 
@@ -31,18 +32,20 @@ vector.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, column, itemsize, namespace, to_numpy
-from gramian._core.fused import inner
-from gramian.losses import Squared
-from gramian.solvers.rkhs.lanczos import Process
+from gramian._core.arrays import Array, asarray_like, itemsize, namespace, to_numpy
+from gramian.solvers.rkhs.lanczos import Process, System
 from gramian.solvers.rkhs.problem import Problem
-from gramian.solvers.solution import Callback, Recorder, Solution
+from gramian.solvers.rkhs.recorder import Recorder
+from gramian.solvers.rkhs.requirements import SQUARED_LOSS, require
+from gramian.solvers.solution import Callback, Solution
 
 PATIENCE = 3  # refinements that do not halve the gap, after which rounding errors are to blame
-# A Ritz value below minus this, relative to the largest, is no rounding error of a float32 or float64 operator.
-ROUNDING = {4: 1e-5, 8: 1e-10}
+# By bytes of a number of the operator. A Ritz value below minus this, relative to the largest, is no rounding error.
+RITZ_ROUNDING = {4: 1e-5, 8: 1e-10}
 
 
 def minres(
@@ -58,7 +61,8 @@ def minres(
     Parameters
     ----------
     problem : Problem
-        With the squared loss. The operator need not be positive; see the notes on indefinite operators in this module.
+        With the squared loss. The operator need not be positive semidefinite; see the notes on indefinite operators in
+        this module.
         Columns that differ in ``regularization`` only share their products.
     start : array of shape (n, C) or (n, C, q), default=None
         Starting coefficients; zeros by default. From another start columns share nothing.
@@ -88,90 +92,46 @@ def minres(
     >>> solution.status, solution.coefficients.shape, solution.n_products < 30
     ('converged', (50, 1, 7), True)
     """
-    if not isinstance(problem.loss, Squared):
-        raise ValueError(
-            f"solver='minres' solves a linear system and needs the loss Squared(), got {problem.loss!r}. "
-            "Use solver='newton' or solver='kernel_cg' for other losses."
-        )
+    require(problem, "minres", [SQUARED_LOSS], instead="newton")
     xp = namespace(problem.targets)
     recorder = _Recorder(problem, tol, max_iter, callback)
-    system = _System(problem, recorder)
+    system = System(recorder)
     b = system.unscaled(problem.start(start))
     if bool(xp.any(b != 0)):
-        process, U = system.process(b)
+        process, U = _restarted(system, b)
     else:
         U = xp.zeros_like(b)
-        process = Process(problem, system, b, U + system.c, shared=system.shares_products)
+        process = Process(system, b, U + system.c, shared=system.c.shape[2] == 1)
     fresh = moved = True
     while True:
         process.multiply()
         objective, gap = recorder.judge(process)
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            (process, U), fresh = system.process(process.b), True
+            (process, U), fresh = _restarted(system, process.b), True
             continue
         if fresh:
             moved = recorder.progress(gap)
-        A = U  # only callbacks look at it, and b is updated in place
-        if callback is not None:
-            A = xp.asarray(system.scaled(process.b), copy=True)
-        status = recorder.verdict(A, objective, gap, moved=moved)
+        status = recorder.verdict(
+            partial(system.coefficients, process.b), objective, gap, moved=moved
+        )
         if status is not None:
             if not fresh:
-                process, U = system.process(process.b)
+                process, U = _restarted(system, process.b)
                 process.multiply()
                 objective, gap = recorder.judge(process)
-                if bool(xp.all(recorder.converged(objective, gap))):
-                    status = "converged"
-            return recorder.solution(system.scaled(process.b), U, objective, gap, status)
+                status = recorder.confirmed(status, objective, gap)
+            A = system.scaled(process.b)
+            return recorder.verified(A, U, objective, gap, status, fresh=True)
         moved, fresh = process.step(~done), False
 
 
-class _System:
-    """``(M + λI) b = c`` with ``M = D𝒦D``: the problem in the variables of MINRES.
-
-    Attributes
-    ----------
-    c : array of shape (n, C, 1) or (n, C, q)
-    norm_c : array of shape (1,) or (q,)
-    shares_products : bool
-        Whether columns differ in λ only.
-    """
-
-    def __init__(self, problem: Problem, recorder: Recorder):
-        self.problem = problem
-        self.recorder = recorder
-        xp = namespace(problem.targets)
-        self.root = None
-        if problem.weights is not None:
-            self.root = xp.sqrt(column(problem.weights, problem.targets))
-        self.c = self.scaled(problem.targets)
-        self.norm_c = xp.sqrt(inner(self.c, self.c))
-        self.shares_products = self.c.shape[2] == 1
-
-    def scaled(self, b: Array) -> Array:
-        """D b."""
-        return b if self.root is None else self.root * b
-
-    def unscaled(self, A: Array) -> Array:
-        """D⁻¹ A, zero for examples of weight zero."""
-        if self.root is None:
-            return A
-        xp = namespace(A)
-        there = self.root > 0
-        return xp.where(there, A, xp.zeros_like(A)) / xp.where(
-            there, self.root, xp.ones_like(self.root)
-        )
-
-    def product(self, v: Array) -> Array:
-        """M v."""
-        return self.scaled(self.recorder.product(self.scaled(v)))
-
-    def process(self, b: Array) -> tuple[Process, Array]:
-        """A process from b with its true residual, and U = 𝒦A."""
-        U = self.recorder.accurate_product(self.scaled(b))
-        r = self.c - self.scaled(U) - self.problem.spread(self.problem.strength) * b
-        return Process(self.problem, self, b, r, shared=False), U
+def _restarted(system: System, b: Array) -> tuple[Process, Array]:
+    """A process from b with its true residual, and U = 𝒦A."""
+    problem = system.recorder.problem
+    U = system.recorder.accurate_product(system.scaled(b))
+    r = system.c - system.scaled(U) - problem.spread(problem.strength) * b
+    return Process(system, b, r, shared=False), U
 
 
 class _Recorder(Recorder):
@@ -191,17 +151,17 @@ class _Recorder(Recorder):
         return self.refuted < PATIENCE
 
     def judge(self, process: Process) -> tuple[Array, Array]:
-        """Objective and gap of each column. Notes which have a small residual, and which an indefinite M."""
+        """Return objective and gap of each column; note which columns have a small residual or an indefinite M."""
         squared_norm = process.norm**2
         objective = 0.5 * squared_norm + 0.5 * self.problem.strength * process.overlap
         gap = self.problem.gap(squared_norm * process.quotient)
         size = namespace(gap).zeros_like(gap) + process.size
         self.small = process.norm <= self.tol**0.5 * process.system.norm_c
-        # definiteness matters, and is looked at, when one of the two rules is satisfied or the gap is none
+        # definiteness matters, and is looked at, when one of the two rules is satisfied or the gap is negative
         asked = self.small | super().converged(objective, gap) | (process.quotient < 0)
         found = to_numpy(self.indefinite).copy()
         columns = np.flatnonzero(to_numpy(asked & process.active) & ~found)
-        rounding = ROUNDING[itemsize(self.problem.operator)]
+        rounding = RITZ_ROUNDING[itemsize(self.problem.operator)]
         found[columns] = process.lowest(columns) < -rounding * to_numpy(size)[columns]
         self.indefinite = asarray_like(found, self.indefinite)
         estimate = self.problem.gap(squared_norm * size)

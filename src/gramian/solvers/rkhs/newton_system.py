@@ -16,23 +16,21 @@ needs no factor. q systems advance in lockstep; finished ones are frozen by zero
 
 from __future__ import annotations
 
-from gramian._core.arrays import Array, namespace
+from gramian._core.arrays import Array, namespace, ratio
 from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
+from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.recorder import Recorder
 
-SAFETY = 0.7  # aim a little below the tolerance: the model is not the loss
+SAFETY_FACTOR = 0.7  # on the residual that the tolerance asks for: the model is not the loss
 
 
 def solve_newton_system(
     recorder: Recorder,
     curvature: Curvature,
-    rho: Array,
-    K_rho: Array,
-    *,
-    objective: Array,
-    relative: Array,
+    state: State,
+    relative: Array | float,
     max_iter: int,
     preconditioning: Preconditioning | None = None,
 ) -> tuple[Array, Array]:
@@ -44,15 +42,12 @@ def solve_newton_system(
         Knows the problem and counts the products.
     curvature : Curvature
         W.
-    rho, K_rho : array of shape (n, C, q)
-        ρ and 𝒦ρ.
-    objective : array of shape (q,)
-        P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P
-        at the end and thereby the residual that the tolerance asks for: nothing is solved better
-        than that.
-    relative : array of shape (q,)
-        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it
-        untouched.
+    state : State
+        With ρ, 𝒦ρ and P at the current point. Each CG step lowers the model by ``½ a ⟨r, 𝒦r⟩``, which predicts P at the
+        end and thereby the residual that the tolerance asks for: nothing is solved better than that.
+    relative : float or array of shape (q,)
+        Stop a column when its residual norm has fallen by this factor; 1 or more leaves it untouched. Columns that are
+        done stay untouched as well.
     max_iter : int
     preconditioning : Preconditioning, default=None
         If it grows a new space, the solution is handed back as it is: the next Newton step is then easier.
@@ -63,13 +58,15 @@ def solve_newton_system(
         The solution and its product with 𝒦.
     """
     problem = recorder.problem
-    xp = namespace(rho)
+    xp = namespace(state.rho)
     strength = problem.spread(problem.strength)
-    r, Kr = -rho, -K_rho
+    r, Kr, objective = -state.rho, -state.K_rho, state.objective
     norm = inner(r, Kr)
-    enough = SAFETY**2 * 2 * problem.strength * recorder.tol
+    one = xp.ones_like(norm)
+    relative = xp.where(state.done, one, relative * one)
+    enough = SAFETY_FACTOR**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
-    if preconditioner is not None and preconditioner.complete:
+    if preconditioner is not None and preconditioner.space.complete:
         goal = xp.maximum(relative**2 * norm, enough * objective)
         s, Ks = preconditioner.solve(r, goal, max_iter)
         recorder.n_products += preconditioner.n_inner  # each costs as much as one
@@ -87,7 +84,7 @@ def solve_newton_system(
         q = add_scaled(curvature.apply(Kp), strength, p)
         bend = inner(Kp, q)
         active = active & (bend > 0)
-        length = _ratio(steep, bend, active)
+        length = ratio(steep, bend, active)
         objective = objective - 0.5 * length * steep
         step = problem.spread(length)
         s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
@@ -103,13 +100,7 @@ def solve_newton_system(
         new_steep = norm if preconditioner is None else inner(z, Kr)
         # a preconditioner that is itself iterative is not quite the same each time
         fall = new_steep if preconditioner is None else new_steep - inner(z, old)
-        turn = problem.spread(_ratio(fall, steep, active))
+        turn = problem.spread(ratio(fall, steep, active))
         p, Kp = scale_and_add(p, turn, z), scale_and_add(Kp, turn, Kz)
         steep = new_steep
     return s, Ks
-
-
-def _ratio(numerator: Array, denominator: Array, where: Array) -> Array:
-    xp = namespace(numerator)
-    one, zero = xp.ones_like(numerator), xp.zeros_like(numerator)
-    return xp.where(where, numerator, zero) / xp.where(where, denominator, one)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, device_of, namespace
+from gramian._core.arrays import Array, asarray_like, device_of, in_float64, namespace
 from gramian._core.fused import inner
 from gramian.losses import Loss
 from gramian.operators import Operator
@@ -63,48 +63,46 @@ class Problem:
     targets: Array
     regularization: Any = 1.0
     weights: Array | None = None
-    n_columns: int = field(init=False)
     strength: Array = field(init=False, repr=False)  # λ as a float64 array of shape (q,)
 
     def __post_init__(self) -> None:
-        targets = self.targets
-        n = self.operator.shape[0]
+        targets, weights, n = self.targets, self.weights, self.operator.shape[0]
         if targets.ndim not in (2, 3) or targets.shape[0] != n:
             raise ValueError(
                 f"targets must have shape ({n}, C) or ({n}, C, q), got {targets.shape}."
             )
-        xp = namespace(targets)
         strength = np.atleast_1d(np.asarray(self.regularization, dtype=float))
         if strength.ndim != 1 or not np.all(np.isfinite(strength)) or np.any(strength <= 0):
             raise ValueError(
                 f"regularization must be positive and finite, got {self.regularization!r}."
             )
-        sizes = {int(targets.shape[2]) if targets.ndim == 3 else 1, strength.size}
-        if self.weights is not None:
-            if self.weights.ndim not in (1, 2) or self.weights.shape[0] != n:
+        sizes = {strength.size, *map(int, targets.shape[2:])}
+        if weights is not None:
+            if weights.ndim not in (1, 2) or weights.shape[0] != n:
                 raise ValueError(
-                    f"weights must have shape ({n},) or ({n}, q), got {self.weights.shape}."
+                    f"weights must have shape ({n},) or ({n}, q), got {weights.shape}."
                 )
-            if bool(xp.any(asarray_like(self.weights, targets) < 0)):
+            sizes.update(map(int, weights.shape[1:]))
+            weights = asarray_like(
+                weights, targets
+            )  # float64 must not promote float32 coefficients
+            if bool(namespace(weights).any(weights < 0)):
                 raise ValueError("weights must not be negative.")
-            sizes.add(int(self.weights.shape[1]) if self.weights.ndim == 2 else 1)
         if len(sizes - {1}) > 1:
             raise ValueError(
                 f"targets, regularization and weights disagree about q: {sorted(sizes)}."
             )
         set_field = object.__setattr__  # the dataclass is frozen
-        if self.weights is not None:  # float64 weights must not promote float32 coefficients
-            set_field(self, "weights", asarray_like(self.weights, targets))
+        set_field(self, "weights", weights)
         set_field(self, "targets", targets if targets.ndim == 3 else targets[:, :, None])
-        set_field(self, "n_columns", max(sizes))
-        device = device_of(targets)
         full = np.broadcast_to(strength, (max(sizes),)).copy()
-        set_field(self, "strength", xp.asarray(full, dtype=xp.float64, device=device))
+        set_field(self, "strength", in_float64(full, targets))
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Shape (n, C, q) of the coefficients."""
-        return (int(self.targets.shape[0]), int(self.targets.shape[1]), self.n_columns)
+        n, n_outputs, _ = self.targets.shape
+        return int(n), int(n_outputs), int(self.strength.shape[0])
 
     def spread(self, values: Array) -> Array:
         """Shape (q,) values, in the dtype of the problem, so that they multiply (n, C, q) arrays."""

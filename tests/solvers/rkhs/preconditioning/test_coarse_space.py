@@ -16,7 +16,8 @@ from gramian.operators import (
     Streamed,
     TreeCode,
 )
-from gramian.solvers.rkhs.preconditioning.coarse_space import coarse_parts, coarse_space
+from gramian.solvers.rkhs.preconditioning.coarse_space import coarse_space
+from gramian.solvers.rkhs.preconditioning.space import parts_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 RANK, COLUMNS = 5, 2
@@ -53,8 +54,8 @@ def matrix_of(function, n: int, C: int) -> np.ndarray:
 
 def basis_of(space, n: int, C: int) -> np.ndarray:
     """Z as a matrix of shape (n C, m c)."""
-    zeros = np.zeros((n, C, space.rank * len(space.variances)))
-    return matrix_of(lambda v: space.lifted(v, zeros), space.rank, len(space.variances))
+    zeros = np.zeros((n, C, space.rank * len(space.parts.variances)))
+    return matrix_of(lambda v: space.lifted(v, zeros), space.rank, len(space.parts.variances))
 
 
 # --- against dense matrices -----------------------------------------------------------------------
@@ -88,7 +89,7 @@ def test_every_method_is_its_dense_formula(name, variance, X, rng):
 
 def check_space(space, operator, n: int, C: int, rng) -> None:
     """All methods against matrices of 𝒦 and Z."""
-    m, c = space.rank, len(space.variances)
+    m, c = space.rank, len(space.parts.variances)
     K, Z = matrix_of(operator.__matmul__, n, C), basis_of(space, n, C)
     B, v = rng.normal(size=(n, C, COLUMNS)), rng.normal(size=(m, c, COLUMNS))
     flat_B, flat_v = B.reshape(n * C, -1), v.reshape(m * c, -1)
@@ -176,7 +177,7 @@ def test_other_operators_have_none(X):
     for operator in others:
         assert coarse_space(operator, 2, RANK) is None, operator
     xp = pytest.importorskip("array_api_strict")
-    assert coarse_parts(Dense(RBF(), xp.asarray(X.copy())), 1) is None
+    assert parts_of(Dense(RBF(), xp.asarray(X.copy())), 1) is None
 
 
 @pytest.mark.parametrize("value", [-1.0, np.inf, np.nan])

@@ -20,11 +20,12 @@ from gramian.operators import (
     Separate,
 )
 from gramian.pairs import Pairs
-from gramian.solvers import Problem, kernel_cg, newton, preconditioning
+from gramian.solvers import Problem, kernel_cg, newton
+from gramian.solvers.rkhs.preconditioning import policy
 from gramian.solvers.rkhs.preconditioning.coarse_space import coarse_space
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
-from gramian.solvers.rkhs.preconditioning.preconditioner import INNER, Preconditioner
-from gramian.solvers.solution import Recorder
+from gramian.solvers.rkhs.preconditioning.preconditioner import INNER_REDUCTION, Preconditioner
+from gramian.solvers.rkhs.recorder import Recorder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Softmax()]
@@ -36,8 +37,8 @@ STRENGTHS = np.array([1e-3, 0.2])
 @pytest.fixture
 def cheap(monkeypatch):
     """Calls cost nothing, so that spaces of small problems are soon affordable."""
-    monkeypatch.setattr(preconditioning, "OVERHEAD", 0.0)
-    monkeypatch.setattr(preconditioning, "EACH", 0.0)
+    monkeypatch.setattr(policy, "BUILD_FLOPS", 0.0)
+    monkeypatch.setattr(policy, "FUNCTION_FLOPS", 0.0)
 
 
 def _targets(loss, X: np.ndarray, C: int = 3) -> np.ndarray:
@@ -61,7 +62,7 @@ def _matrix(function, n: int, C: int) -> np.ndarray:
 def _dense_preconditioner(operator, space, D: np.ndarray, strength: float) -> tuple:
     """𝒦 and I + Z (λ G⁻¹ − T⁻¹) Zᵀ 𝒦 for W = diag(D), as matrices."""
     n, C = D.shape
-    K, c = _matrix(operator.__matmul__, n, C), len(space.variances)
+    K, c = _matrix(operator.__matmul__, n, C), len(space.parts.variances)
     zeros = np.zeros((n, C, space.rank * c))
     Z = _matrix(lambda v: space.lifted(v, zeros), space.rank, c)
     T, KZ = Z.T @ K @ Z, K @ Z
@@ -139,7 +140,7 @@ def test_coupled_outputs_are_solved_to_the_inner_tolerance(structure, loss, X, r
         np.testing.assert_allclose(inverse, inverse.T, rtol=1e-8)
         first = y[:, :, j].reshape(-1)
         left = first - G @ v[:, :, j].reshape(-1)
-        assert left @ inverse @ left <= 1.001 * INNER**2 * (first @ inverse @ first)
+        assert left @ inverse @ left <= 1.001 * INNER_REDUCTION**2 * (first @ inverse @ first)
 
 
 @pytest.mark.parametrize("structure", [Scalar(0.7), MIXING], ids=["scalar", "mixing"])
@@ -317,26 +318,26 @@ def _spent(problem: Problem, n_products: int, gaps: tuple[float, ...] = ()) -> R
     """What a solver has recorded after so many products, with these gaps on the way."""
     recorder = Recorder(problem, tol=1e-6, max_iter=10, callback=None, patience=5)
     recorder.n_products = n_products
-    recorder.rows = [(1.0, gap, 1, 0.0) for gap in gaps]
+    recorder.rows = [{"objective": 1.0, "gap": gap, "products": 1} for gap in gaps]
     return recorder
 
 
 def test_it_is_bought_when_its_price_is_spent_several_times(slow_problem, cheap):
     buyer = Preconditioning(slow_problem, "auto")
     curvature = slow_problem.curvature(slow_problem.start(None))
-    price = preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST)
+    price = policy.PRICES_SPENT * buyer._cost(policy.FIRST_RANK)
     assert 1 < price < np.inf
     assert not buyer.grown(_spent(slow_problem, int(price)), curvature)
     assert buyer.at(curvature) is None
     assert buyer.grown(_spent(slow_problem, int(price) + 1), curvature)
     assert buyer.at(curvature) is buyer.at(curvature)
-    assert len(buyer.space.indices) <= preconditioning.SMALLEST
+    assert len(buyer.space.indices) <= policy.FIRST_RANK
 
 
 def test_it_is_not_bought_shortly_before_the_end(slow_problem, cheap):
     buyer = Preconditioning(slow_problem, "auto")
     curvature = slow_problem.curvature(slow_problem.start(None))
-    spent = 10 * int(preconditioning.PATIENCE * buyer._cost(preconditioning.SMALLEST))
+    spent = 10 * int(policy.PRICES_SPENT * buyer._cost(policy.FIRST_RANK))
     nearly = _spent(slow_problem, spent, gaps=(1.0, 1.01e-6))
     assert nearly.remaining() < 1
     assert not buyer.grown(nearly, curvature)

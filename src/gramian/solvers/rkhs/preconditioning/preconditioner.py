@@ -48,20 +48,19 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from gramian._core.arrays import ratio
 from gramian._core.fused import inner
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
-from gramian.solvers.rkhs.preconditioning.coarse_space import CoarseSpace
-from gramian.solvers.rkhs.preconditioning.feature_space import FeatureSpace
+from gramian.solvers.rkhs.preconditioning.space import FunctionSpace
 
 __all__ = ["Preconditioner"]
 
-INNER = 0.3  # by which the residual within the space falls
-MOST_INNER = 100
-NEGLIGIBLE = (
-    1e-5  # weight of an example in a block that only preconditions, relative to the largest
-)
-DIGITS = 9  # of the logarithms of eigenvalues of S that are one
+INNER_REDUCTION = 0.3  # factor by which conjugate gradients within the space reduce the residual
+MAX_INNER_STEPS = 100
+# weight of an example in a block that only preconditions, relative to the largest
+NEGLIGIBLE_WEIGHT = 1e-5
+EIGENVALUE_DIGITS = 9  # eigenvalues of S whose logarithms agree to so many decimals are one
 
 
 class Preconditioner:
@@ -69,7 +68,7 @@ class Preconditioner:
 
     Parameters
     ----------
-    space : CoarseSpace or FeatureSpace
+    space : FunctionSpace
     curvature : Curvature
         W.
     strength : ndarray of shape (q,)
@@ -92,19 +91,17 @@ class Preconditioner:
     True
     """
 
-    def __init__(
-        self, space: CoarseSpace | FeatureSpace, curvature: Curvature, strength: np.ndarray
-    ):
+    def __init__(self, space: FunctionSpace, curvature: Curvature, strength: np.ndarray):
         self.space = space
         self.curvature = curvature
         self.n_inner = 0  # steps within the space
         D = np.asarray(curvature.diagonal, dtype=np.float64)
         alike = not curvature.coupled and not np.any(D - D[:, :1])
-        self.coupled = curvature.coupled or not (alike or space.basis is None)
+        self.coupled = curvature.coupled or not (alike or space.parts.basis is None)
         self._strength = np.broadcast_to(strength, D.shape[2:])
         weights = _averaged(D, curvature.coupled) if alike or self.coupled else D
         if self.coupled:  # many examples may have next to no weight, and λ may be smaller still
-            weights = np.where(weights > NEGLIGIBLE * weights.max(axis=0), weights, 0.0)
+            weights = np.where(weights > NEGLIGIBLE_WEIGHT * weights.max(axis=0), weights, 0.0)
         # outputs, column of λ, and the inverse of the triangle of their block
         self._blocks = [
             (outputs, j, _inverse_triangle(G))
@@ -117,15 +114,10 @@ class Preconditioner:
         space = self.space
         with quiet_blas(4.0 * space.factor.size * math.prod(r.shape[1:])):
             y = space.coordinates(r, Kr)
-            v = self._solved(y, MOST_INNER) if self.coupled else self._blockwise(y)
+            v = self._solved(y, MAX_INNER_STEPS) if self.coupled else self._blockwise(y)
             change = self._strength * v - space.inverse_gram(y)
             values = space.values(change)
         return space.lifted(change, r), Kr + values.astype(Kr.dtype, copy=False)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the space has all functions, so that `solve` solves the system itself."""
-        return isinstance(self.space, FeatureSpace)
 
     def solve(
         self, r: np.ndarray, goal: np.ndarray, max_iter: int
@@ -148,7 +140,7 @@ class Preconditioner:
                 yield outputs, next(space.blocks(own, strength, outputs, np.ones(1)))
             return
         shares = self._shares()
-        keys = np.round(np.stack([np.log(space.variances), shares]), DIGITS)
+        keys = np.round(np.stack([np.log(space.parts.variances), shares]), EIGENVALUE_DIGITS)
         _, first, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         blocks = space.blocks(weights[:, 0], strength, first, shares[first])
         for group, block in enumerate(blocks):
@@ -156,9 +148,9 @@ class Preconditioner:
 
     def _shares(self) -> np.ndarray:
         """Part of each column of Q that softmax sees: it is blind to what is added to all outputs."""
-        basis = self.space.basis
+        basis = self.space.parts.basis
         if basis is None or not self.curvature.coupled:
-            return np.ones(len(self.space.variances))
+            return np.ones(len(self.space.parts.variances))
         return np.maximum(0.0, 1.0 - basis.sum(axis=0) ** 2 / len(basis))
 
     def _blockwise(self, y: np.ndarray) -> np.ndarray:
@@ -171,22 +163,24 @@ class Preconditioner:
     def _solved(self, y: np.ndarray, max_iter: int, goal: np.ndarray | None = None) -> np.ndarray:
         """Solve with G by conjugate gradients, preconditioned by the blocks.
 
-        Down to a squared residual of ``goal``; if there is none, until its norm in the blocks falls by `INNER`.
+        Down to a squared residual of ``goal``. If there is none, until its norm in the blocks falls by the factor
+        `INNER_REDUCTION`.
         """
         v, r = np.zeros_like(y), y
         p = self._blockwise(r)
         steep = inner(r, p)
-        least = INNER**2 * steep
+        least = INNER_REDUCTION**2 * steep
         for _ in range(max_iter):
             self.n_inner += 1
             q = self._multiplied(p)
-            length = _ratio(steep, inner(p, q))
+            bend = inner(p, q)
+            length = ratio(steep, bend, bend > 0)
             v, r = v + length * p, r - length * q
             z = self._blockwise(r)
             new = inner(r, z)
             if np.all(new <= least if goal is None else inner(r, r) <= goal):
                 break
-            p, steep = z + _ratio(new, steep) * p, new
+            p, steep = z + ratio(new, steep, steep > 0) * p, new
         return v
 
     def _multiplied(self, v: np.ndarray) -> np.ndarray:
@@ -216,7 +210,3 @@ def _inverse_triangle(G: np.ndarray) -> np.ndarray:
             continue
         return solve_triangular(triangle, np.eye(len(G)), lower=True, check_finite=False)
     return np.diag(diagonal**-0.5)
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -20,9 +20,9 @@ from sklearn.base import clone
 
 from gramian import Pairs
 from gramian.kernels import RBF, Linear, Matern, Precomputed, White
+from gramian.kernels import pairwise as pk
 from gramian.kernels.pairwise import as_pairwise_kernel
-from gramian.kernels.pairwise import pairwise as pk
-from gramian.kernels.similarity import as_features, clip
+from gramian.operators import PairGram
 from gramian.testing._clauses import numerical_gradient
 
 KERNELS = [*TWO_KINDS, *ONE_KIND]
@@ -141,6 +141,33 @@ def test_precomputed_similarities_are_read_by_object(rng):
         plain(Pairs(*features, *index)),
         atol=1e-12,
     )
+
+
+def test_kernels_say_what_they_are():
+    """Whether pairs of two new objects can be predicted, and whether one product is all."""
+    unknown = {kernel for kernel in NAMES.values() if not kernel().knows_new_pairs}
+    assert unknown == {pk.Cartesian}
+    new, kernel = Pairs([[5.0, 1.0]], [[7.0, 1.0, 0.0]], [0], [0]), pk.Cartesian("linear", "linear")
+    assert not np.any(kernel(new, two_kinds()))
+    single = {kernel for kernel in NAMES.values() if kernel().is_one_product}
+    assert single == {pk.Kronecker, pk.Gaussian, pk.Symmetric, pk.Antisymmetric, pk.MLPK}
+
+
+def test_a_new_kernel_is_a_tuple_of_terms(rng):
+    """Value, diagonal, gradient and operator follow, with a coefficient, too."""
+
+    class Doubled(pk.Kronecker):
+        terms = (pk.Term("kernel", "kernel", 2.0),)
+
+    for base in (RBF(1.3), Linear()):
+        kernel, plain, X = Doubled(base, base), pk.Kronecker(base, base), two_kinds()
+        np.testing.assert_allclose(kernel(X), 2 * plain(X), rtol=1e-14)
+        np.testing.assert_allclose(kernel.diag(X), 2 * plain.diag(X), rtol=1e-14)
+        G = rng.normal(size=(13, 13))
+        np.testing.assert_allclose(kernel.vjp(X, None, G), 2 * plain.vjp(X, None, G), rtol=1e-12)
+        for form in ("auto", "dual"):
+            found = PairGram(kernel, X, form=form) @ G
+            np.testing.assert_allclose(found, 2 * plain(X) @ G, atol=1e-12)
 
 
 # --- exchanged ends -------------------------------------------------------------------------
@@ -366,75 +393,6 @@ def test_other_things_refused():
         pk.MLPK(pk.MLPK())
     with pytest.raises(ValueError, match="left has 2 columns, right has 3"):
         pk.MLPK()(two_kinds())
-
-
-# --- similarities ---------------------------------------------------------------------------
-
-
-def indefinite(n=6, seed=0):
-    rng = np.random.default_rng(seed)
-    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
-    values = np.linspace(-1.0, 3.0, n)
-    return (Q * values) @ Q.T, Q, values
-
-
-def test_clip_keeps_positive_eigenvalues():
-    S, Q, values = indefinite()
-    expected = (Q * np.clip(values, 0, None)) @ Q.T
-    found = clip(S)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_allclose(clip(found), found, atol=1e-12)
-
-
-def test_clip_is_the_nearest():
-    S, _, _ = indefinite()
-    distance = np.linalg.norm(clip(S) - S)
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        F = rng.normal(size=(6, 6))
-        other = clip(S) + 0.05 * F @ F.T
-        assert np.linalg.norm(other - S) > distance
-
-
-def test_clip_of_new_rows_agrees_with_the_old_ones():
-    S, _, _ = indefinite()
-    clipped, rows = clip(S, new=S[:3])
-    np.testing.assert_allclose(rows, clipped[:3], atol=1e-12)
-
-
-def test_clip_uses_the_symmetric_part_and_keeps_single_precision():
-    S, _, _ = indefinite()
-    lopsided = S + np.triu(np.ones((6, 6)), 1) - np.tril(np.ones((6, 6)), -1)
-    np.testing.assert_allclose(clip(lopsided), clip(S), atol=1e-12)
-    assert clip(S.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(clip(sp.csr_array(S)), clip(S), atol=1e-12)
-    np.testing.assert_allclose(clip([[1, 2], [2, 1]]), 1.5, rtol=1e-14)
-
-
-def test_as_features_are_centred_and_scaled():
-    S, _, _ = indefinite()
-    found = as_features(S)
-    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-14)
-    assert np.mean(np.sum(found**2, axis=1)) == pytest.approx(1.0)
-    centred = S - S.mean(axis=0)
-    np.testing.assert_allclose(found * centred[0, 0], centred * found[0, 0], atol=1e-13)
-    np.testing.assert_array_equal(as_features(np.ones((3, 3))), 0)
-
-
-@pytest.mark.parametrize("function", [clip, as_features])
-def test_similarities_refused(function):
-    with pytest.raises(ValueError, match=r"S must be square.*\(2, 3\)"):
-        function(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="S must be finite"):
-        function(np.array([[1.0, np.nan], [np.nan, 1.0]]))
-    with pytest.raises(TypeError, match="S must hold numbers"):
-        function(np.array([["a", "b"], ["c", "d"]]))
-
-
-def test_clip_refuses_new_rows_of_another_length():
-    with pytest.raises(ValueError, match=r"new must have shape \(n_new, 6\)"):
-        clip(indefinite()[0], new=np.ones((2, 5)))
 
 
 def test_white_noise_belongs_to_the_object(rng):

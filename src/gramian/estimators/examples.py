@@ -1,0 +1,153 @@
+"""What the examples of an estimator are: rows of features, or a Gram matrix if the kernel is precomputed.
+
+An estimator hands such an object to `fitting.fit_machine`; pairs have their own, `pairs.examples`. It reads X when
+fitting and when predicting, knows the kernel that was asked for, and says how rows are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn
+from array_api_compat import is_array_api_obj
+from sklearn.utils.validation import validate_data
+
+from gramian._core.arrays import Array, device_of, is_numpy, namespace
+from gramian._core.validation import check_gram, naming_text
+from gramian.estimators.record import FLOATS, Model, validated
+from gramian.kernels import Kernel, as_kernel
+
+__all__ = ["Examples", "Features", "TrainingData"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What is fitted, checked.
+
+    Attributes
+    ----------
+    X : array, sparse array or Pairs
+    y : array
+        As validated.
+    given : object
+        y as it came from the user, which may know names.
+    weights : array of float64 of shape (n,) or None
+    kernel : Kernel
+        With all its numbers.
+    like : array of shape (n, 0)
+        Of the array library and device of X, in float64: what solvers compute in.
+    described : dict
+        Fitted attributes that describe the features.
+    """
+
+    X: Any
+    y: Array
+    given: Any
+    weights: Array | None
+    kernel: Kernel
+    like: Array
+    described: dict[str, Any]
+
+
+class Examples(Protocol):
+    """What `fitting` and `smooth` ask of the examples."""
+
+    coarse: bool  # whether a sample of the examples tells something about all of them
+
+    @property
+    def is_gram(self) -> bool:
+        """Whether X is a Gram matrix rather than features."""
+        ...
+
+    def asked_for(self) -> Kernel:
+        """Return the kernel as the parameters say, before it has seen data."""
+        ...
+
+    def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Any, Array, dict]:
+        """Return X and y checked, and the fitted attributes that describe the features."""
+        ...
+
+    def read_new(self, model: Model, X: Any, method: str) -> Any:
+        """Return X for prediction, in the format of the training examples."""
+        ...
+
+    def values(self, X: Any) -> Array:
+        """Return an array of the library, device and dtype of X."""
+        ...
+
+    def take(self, X: Any, rows: np.ndarray) -> Any:
+        """Return the examples of some rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Features:
+    """Examples as rows of features, dense or in CSR format, or as their Gram matrix.
+
+    Attributes
+    ----------
+    kernel : str or Kernel
+        As the user gave it; "precomputed" means that X is a Gram matrix.
+    """
+
+    kernel: Any
+    coarse = True
+
+    def asked_for(self) -> Kernel:
+        return as_kernel(self.kernel)
+
+    @property
+    def is_gram(self) -> bool:
+        """Whether X is a Gram matrix rather than features."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.is_precomputed
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Any, Array, dict]:
+        X, y, described = validated(model, X, y, dtype=_floats(X), **checks)
+        if self.is_gram:
+            check_gram(X)
+        return X, y, described
+
+    def checked_new(self, model: Model, X: Any) -> Array:
+        """Return X for prediction, dense or in CSR format as it came."""
+        with naming_text(X):
+            return validate_data(model, X, accept_sparse="csr", dtype=_floats(X), reset=False)
+
+    def read_new(self, model: Model, X: Any, method: str) -> Array:
+        X, train = self.checked_new(model, X), model.X_fit_
+        if sp.issparse(train) or sp.issparse(X):
+            if sp.issparse(train) and not sp.issparse(X):
+                return sp.csr_array(X)
+            return X if sp.issparse(train) else X.toarray()
+        if namespace(X) is not namespace(train) or device_of(X) != device_of(train):
+            raise ValueError(
+                f"Inputs passed to {type(model).__name__}.{method}() must use the same namespace and the same "
+                f"device as those passed to fit(). Got {namespace(X).__name__} on {device_of(X)}, expected "
+                f"{namespace(train).__name__} on {device_of(train)}."
+            )
+        return X
+
+    def values(self, X: Any) -> Array:
+        return X
+
+    def take(self, X: Any, rows: np.ndarray) -> Any:
+        part = _rows(X, rows)
+        return _rows(part.T, rows).T if self.is_gram else part  # a Gram matrix loses columns, too
+
+
+def _rows(X: Array, rows: np.ndarray) -> Array:
+    if sp.issparse(X):
+        return X.tocsr()[rows]
+    return namespace(X).take(X, namespace(X).asarray(rows, device=device_of(X)), axis=0)
+
+
+def _floats(X: Any) -> list[Any]:
+    """The precisions that are kept as they come."""
+    dispatch = sklearn.get_config()["array_api_dispatch"]
+    if dispatch and is_array_api_obj(X) and not is_numpy(X):
+        return [namespace(X).float64, namespace(X).float32]
+    return FLOATS

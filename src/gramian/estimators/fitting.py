@@ -1,0 +1,96 @@
+"""The one way to fit: read the examples, read the targets, train, keep the record.
+
+    parameters → examples → targets → training → record
+
+Every estimator with a kernel goes through `fit_machine`. It says by small objects what its examples are
+(`examples.Features`, `pairs.examples.PairExamples`), what its targets mean (`targets`, `margin.label_signs`,
+`tree.labels`) and how it is trained (`smooth.SmoothTraining` or `margin.training.MarginTraining`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from gramian._core.arrays import in_float64
+from gramian._core.validation import check_sample_weight
+from gramian.estimators.examples import Examples, TrainingData
+from gramian.estimators.progress import Task, fitting
+from gramian.estimators.record import Fitted
+from gramian.estimators.rules import Rule, check_parameters
+
+__all__ = ["Machine", "Targets", "Training", "fit_machine", "read_data"]
+
+
+class Targets(Protocol):
+    """What the y of an estimator is, and what it asks of a model."""
+
+    checks: ClassVar[dict[str, bool]]  # keyword arguments of scikit-learn's validate_data
+
+    def flattened(self, y: Any) -> Any:
+        """Return y as scikit-learn validates it: one label for each example where paths are given, say."""
+        ...
+
+    def read(self, data: TrainingData) -> Any:
+        """Return what y means."""
+        ...
+
+
+class Training(Protocol):
+    """A problem with everything that solving it needs."""
+
+    @property
+    def n_stages(self) -> int | None:
+        """Number of stages that callbacks are told of, or None if there is only one."""
+        ...
+
+    def run(self, task: Task) -> Fitted:
+        """Solve the problem, telling the task, and return what the model keeps."""
+        ...
+
+
+class Machine(Protocol):
+    """What `fit_machine` asks of an estimator with a kernel, besides what scikit-learn asks."""
+
+    _rules: dict[str, Rule]  # what each parameter may be
+    _fitted: Fitted
+
+    def _examples(self) -> Examples:
+        """Return what X is."""
+        ...
+
+    def _targets(self) -> Targets:
+        """Return what y is."""
+        ...
+
+
+def fit_machine(
+    machine: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    assemble: Callable[[TrainingData], Training],
+) -> Any:
+    """Fit a `Machine`; if this fails anywhere, the estimator is as it was before.
+
+    ``assemble`` makes the training from the checked data.
+    """
+    check_parameters(machine, machine._rules)
+    data = read_data(machine, X, y, sample_weight)
+    training = assemble(data)
+    with fitting(machine, data.X, data.y, training.n_stages) as task:
+        machine._fitted = training.run(task)
+    return machine
+
+
+def read_data(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """Check examples, targets and weights, and give the kernel its numbers."""
+    examples, targets = machine._examples(), machine._targets()
+    kernel = examples.asked_for()
+    checked, labels, described = examples.read(machine, X, targets.flattened(y), **targets.checks)
+    like = in_float64(np.empty((checked.shape[0], 0)), examples.values(checked))
+    weights = check_sample_weight(sample_weight, like)
+    numbered = kernel.resolve(checked, weights)
+    return TrainingData(checked, labels, y, weights, numbered, like, described)

@@ -1,0 +1,269 @@
+"""Training with a hinge loss: solve by support vectors, calibrate on held-out folds if asked to, keep the function.
+
+The model is a sum over examples, w = Σ_k c_k x_k. A linear kernel is solved by its features and keeps weights of the
+features; any other one is solved by rows of the Gram matrix and keeps the examples whose coefficients are not zero. An
+intercept is the coefficient of one more, constant feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gramian._core.arrays import Array, row_blocks
+from gramian.estimators.examples import Features, TrainingData
+from gramian.estimators.fitting import fit_machine
+from gramian.estimators.progress import Task
+from gramian.estimators.record import Fitted, Model
+from gramian.estimators.rules import flag, not_negative, optional_count, positive
+from gramian.operators import cross_operator
+from gramian.operators.inputs.tiles import TILE_BYTES
+from gramian.selection import fold_masks
+from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
+
+__all__ = [
+    "MarginMachine",
+    "MarginTraining",
+    "has_probability",
+    "not_all_zero",
+    "refuse_other_libraries",
+]
+
+Solve = Callable[[Any, np.ndarray | None, Callable[[Progress], Any] | None], Solution]
+
+
+def has_probability(machine: MarginMachine) -> bool:
+    """Say whether a machine calibrates probabilities; for `available_if`."""
+    if not machine.probability:
+        raise AttributeError(
+            f"Probabilities need {type(machine).__name__}(probability=True), which calibrates scores on held-out folds."
+        )
+    return True
+
+
+@dataclass(eq=False, repr=False)
+class MarginMachine(CallbackSupportMixin, Model):
+    """Base of the estimators with a hinge loss.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of splits, default=5
+        Folds for ``probability``.
+    max_iter : int, default=None
+        Most iterations; None is the solver's own limit.
+
+    Attributes
+    ----------
+    support_ : ndarray of int of shape (n_support,)
+        Examples with a coefficient that is not zero, for other kernels.
+    X_fit_ : array or sparse array of shape (n_support, n_features)
+        Their features, for other kernels that are not precomputed.
+    """
+
+    _: KW_ONLY
+    intercept_variance: float = 1.0
+    class_weight: Any = None
+    probability: bool = False
+    cv: Any = 5
+    tol: float = 1e-4
+    max_iter: int | None = None
+    random_state: Any = None
+
+    _rules = {
+        "C": positive,
+        "intercept_variance": not_negative,
+        "tol": not_negative,
+        "max_iter": optional_count,
+        "probability": flag,
+    }
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+            Or the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
+        y : array of shape (n_samples,), or for many labels (n_samples, n_labels)
+            What it may hold is said in the description of the class.
+        sample_weight : array of shape (n_samples,), default=None
+            Weight zero leaves an example out.
+
+        Returns
+        -------
+        self
+        """
+        return fit_machine(self, X, y, sample_weight, self._training)
+
+    def _training(self, data: TrainingData) -> MarginTraining:
+        """What is to be solved."""
+        raise NotImplementedError
+
+    def _examples(self) -> Features:
+        return Features(self.kernel)
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _latent(self, X: Any, method: str) -> np.ndarray:
+        """Scores of new examples, one column for each function."""
+        check_is_fitted(self)
+        examples = self._examples()
+        if self.kernel_.linear_variance is not None:
+            return examples.checked_new(self, X) @ self.coef_.T + self.intercept_
+        if self.kernel_.is_precomputed:
+            X = examples.checked_new(self, X)[:, self.support_]
+            train = np.empty((self.support_.size, 0), X.dtype)  # only its length is looked at
+        else:
+            X, train = examples.read_new(self, X, method), self.X_fit_
+        if not self.support_.size:
+            return np.tile(self.intercept_, (X.shape[0], 1))
+        return cross_operator(self.kernel_, X, train) @ self.dual_coef_ + self.intercept_
+
+    def _calibrated(self, attribute: str) -> np.ndarray:
+        """What calibration found, or an error that says why there is nothing."""
+        check_is_fitted(self)
+        if not hasattr(self, attribute):
+            raise NotFittedError(
+                f"This {type(self).__name__} was fitted with probability=False; fit it again with True."
+            )
+        return getattr(self, attribute)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._examples().is_gram
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class MarginTraining:
+    """A problem with a hinge loss, and what is done with its solution.
+
+    Attributes
+    ----------
+    machine : MarginMachine
+    data : TrainingData
+    problem : MarginProblem or ContrastProblem
+    solve : callable
+        Gets a problem, coefficients to start from or None, and a callback or None.
+    fitted : dict
+        Attributes that are known already.
+    codes : ndarray of shape (n,) or (n, L)
+        Classes or labels that the folds for calibration have in proportion.
+    calibrate : callable
+        Gets numbers of held-out rows and their scores, and returns further attributes.
+    start : array, default=None
+    mix : array, default=None
+        The coefficients of the functions are A, or A @ mix.
+    keep : bool, default=False
+        Whether the solution keeps its coefficients.
+    """
+
+    machine: Any
+    data: TrainingData
+    problem: MarginProblem | ContrastProblem
+    solve: Solve
+    fitted: dict[str, Any]
+    codes: np.ndarray
+    calibrate: Callable[[np.ndarray, np.ndarray], dict[str, Any]]
+    start: np.ndarray | None = None
+    mix: np.ndarray | None = None
+    keep: bool = False
+
+    @property
+    def n_stages(self) -> int | None:
+        return 2 if self.machine.probability else None
+
+    def run(self, task: Task) -> Fitted:
+        if not self.machine.probability:
+            return self._solved(task)[0]
+        masks = fold_masks(self.machine.cv, self.data.X, self.codes, classifier=True)
+        folds = list(zip(*(mask.T for mask in masks), strict=True))
+        with task.stage("fit") as stage:
+            fitted, A = self._solved(stage)
+        with task.stage("calibration", len(folds)) as stage:
+            return fitted.with_values(**self.calibrate(*self._held_out(stage, folds, A)))
+
+    def _solved(self, task: Task) -> tuple[Fitted, np.ndarray]:
+        """The record of the model, and all its coefficients."""
+        fitted = Fitted(self.data.described | {"kernel_": self.data.kernel} | self.fitted)
+
+        def partial(coefficients: np.ndarray) -> Fitted:
+            return fitted.with_values(**self._function(coefficients))
+
+        def report(progress: Progress) -> bool:
+            return task.step("iteration", lambda: partial(progress.coefficients))
+
+        # some solvers make coefficients for callbacks only, at a cost
+        solution = self.solve(self.problem, self.start, report if task.watched else None)
+        A = solution.coefficients
+        kept = replace(solution, coefficients=A if self.keep else None, latent=None)
+        return partial(A).with_values(solution_=kept, n_iter_=max(1, solution.n_iter)), A
+
+    def _held_out(self, task: Task, folds: list, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the held-out rows of all folds, and their scores."""
+        rows, scores = [], []
+        for training, held_out in folds:
+            fold = self.problem.restricted(training)
+            latent = fold.latent(self.solve(fold, A * training[:, None], None).coefficients)
+            rows.append(np.flatnonzero(held_out))
+            scores.append(latent[rows[-1]])
+            task.step("fold")
+        return np.concatenate(rows), np.concatenate(scores)
+
+    def _function(self, A: np.ndarray) -> dict[str, Array]:
+        """What scores are made from, in the dtype of X."""
+        X, kernel = self.data.X, self.data.kernel
+
+        def mixed(V: np.ndarray) -> np.ndarray:
+            return V if self.mix is None else V @ self.mix
+
+        intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
+        function = {"intercept_": intercept.astype(X.dtype)}
+        variance = kernel.linear_variance
+        if variance is not None:
+            coef = variance * mixed(_transposed_product(X, A)).T
+            return function | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
+        support = np.flatnonzero(A.any(axis=1))
+        function |= {"support_": support, "dual_coef_": mixed(A[support]).astype(X.dtype)}
+        if kernel.is_precomputed:
+            return function
+        # a memory-mapped file is not copied if all of it is needed
+        return function | {"X_fit_": X if support.size == X.shape[0] else X[support]}
+
+
+def not_all_zero(caps: Any) -> Any:
+    """Return the weights of the losses, unless they leave nothing to fit."""
+    if not np.any(caps):
+        raise ValueError(
+            "class_weight × sample_weight is zero for every example: at least one must be positive."
+        )
+    return caps
+
+
+def refuse_other_libraries(name: str, X: Any) -> None:
+    """Refuse arrays that compiled loops cannot read."""
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)):
+        raise TypeError(f"{name} needs NumPy arrays or SciPy CSR arrays, got {type(X)}.")
+
+
+def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
+    """Xᵀ A with sums in float64, without a copy of X in that precision."""
+    if sp.issparse(X):
+        return np.asarray(X.T @ A)
+    out = np.zeros((X.shape[1], A.shape[1]))
+    for block in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
+        out += X[block].astype(np.float64, copy=False).T @ A[block]
+    return out

@@ -1,0 +1,67 @@
+"""What the parameters of estimators may be: a rule for each name, checked when `fit` is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from gramian._core.validation import check_choice, check_flag, check_number
+from gramian.selection import CrossValidationSearch, LogNormalPrior
+
+__all__ = [
+    "Rule",
+    "check_parameters",
+    "choice",
+    "count",
+    "flag",
+    "not_negative",
+    "optional_count",
+    "positive",
+    "search",
+]
+
+Rule = Callable[[str, Any], None]
+
+positive: Rule = partial(check_number, strict=True)
+not_negative: Rule = check_number
+count: Rule = partial(check_number, low=1, whole=True)
+flag: Rule = check_flag
+
+
+def optional_count(name: str, value: Any) -> None:
+    """Refuse what is neither None nor a whole number of at least one."""
+    if value is not None:
+        count(name, value)
+
+
+def choice(*choices: str) -> Rule:
+    """Return the rule that a value must be one of the choices."""
+    return partial(check_choice, choices=choices)
+
+
+def check_parameters(estimator: Any, rules: Mapping[str, Rule]) -> None:
+    """Refuse the first parameter that breaks its rule, by name."""
+    for name, rule in rules.items():
+        rule(name, getattr(estimator, name))
+
+
+def search(name: str, value: Any) -> None:
+    """Refuse what does not say how hyperparameters are to be learned."""
+    if value is None or (isinstance(value, str) and value == "cv"):
+        return
+    if not isinstance(value, CrossValidationSearch):
+        raise ValueError(f"{name} must be None, 'cv' or a CrossValidationSearch, got {value!r}.")
+    positive("CrossValidationSearch(tol=...)", value.tol)
+    count("CrossValidationSearch(max_evaluations=...)", value.max_evaluations)
+    coarse = value.coarse
+    if coarse is not None and not (isinstance(coarse, str) and coarse == "auto"):
+        if isinstance(coarse, str):
+            raise TypeError(
+                f"CrossValidationSearch(coarse=...) must be None, 'auto' or a whole number, got {coarse!r}."
+            )
+        count("CrossValidationSearch(coarse=...)", coarse)
+    if value.prior is not None and not isinstance(value.prior, LogNormalPrior):
+        raise TypeError(
+            f"CrossValidationSearch(prior=...) must be a LogNormalPrior or None, got {value.prior!r}."
+        )

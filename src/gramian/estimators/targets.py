@@ -1,0 +1,246 @@
+"""What y means to a model with a smooth loss: classes, classes in a tree, numbers, ranks of pairs.
+
+Each reads y into `SmoothTargets`: the loss, the values that it compares latent functions with, and the prior of those
+functions. Margin models have targets of their own, `margin.label_signs` and `tree.labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from gramian._core.arrays import (
+    Array,
+    asarray_like,
+    device_of,
+    in_float64,
+    is_numpy,
+    namespace,
+    to_numpy,
+)
+from gramian._core.validation import check_sample_weight, naming_text
+from gramian.estimators.class_weight import of_examples
+from gramian.estimators.examples import TrainingData
+from gramian.labels import as_taxonomy
+from gramian.labels.taxonomy.builders import join_paths
+from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
+from gramian.selection.prior import Prior, assemble_prior
+from gramian.solvers import Solution, expectation_maximization
+
+__all__ = ["Classes", "Numbers", "SmoothTargets", "TreeClasses", "hinge", "softmax"]
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothTargets:
+    """Loss, targets and prior of one problem.
+
+    Attributes
+    ----------
+    loss : Loss
+    values : array of shape (n, C) or (n, C, q)
+    prior : Prior
+        Of the latent functions, with the parameters that learning starts from.
+    weights : array of shape (n,) or None
+        Weights of the examples, with those of their classes.
+    fitted : dict
+        Fitted attributes that y determines.
+    stratified : bool, default=False
+        Whether y holds classes that folds should have in proportion.
+    judged : array of shape (n,), default=None
+        Zero for examples that hyperparameters are not learned from.
+    solve : callable, default=None
+        The solver that these targets need, whatever the estimator says.
+    """
+
+    loss: Loss
+    values: Array
+    prior: Prior
+    weights: Array | None
+    fitted: dict[str, Any]
+    stratified: bool = False
+    judged: Array | None = None
+    solve: Callable[..., Solution] | None = None
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers to be predicted, one column or several.
+
+    Attributes
+    ----------
+    loss : callable
+        Makes the loss from the examples; the squared loss by default.
+    """
+
+    loss: Callable[[Any], Loss] = field(default=lambda X: Squared())
+    checks: ClassVar = {"multi_output": True, "y_numeric": True}
+
+    def flattened(self, y: Any) -> Any:
+        return y
+
+    def read(self, data: TrainingData) -> SmoothTargets:
+        with naming_text(data.like):
+            values = in_float64(data.y, data.like)
+        single = values.ndim == 1
+        values = namespace(values).reshape(values, (values.shape[0], 1, -1))
+        prior = assemble_prior(data.kernel, "tied", range(int(values.shape[2])))
+        fitted = {"_single_output": single, "_weighted": data.weights is not None}
+        return SmoothTargets(self.loss(data.X), values, prior, data.weights, fitted)
+
+
+class Ranks(Numbers):
+    """Numbers of which only the differences are to be predicted: a single column."""
+
+    checks: ClassVar = {"y_numeric": True}
+
+
+def softmax(indicator: Array) -> tuple[Loss, Array]:
+    """Return the softmax loss over all classes and its targets; one logistic function for two classes."""
+    return (Logistic(), indicator[:, 1:]) if indicator.shape[1] == 2 else (Softmax(), indicator)
+
+
+def hinge(indicator: Array) -> tuple[Loss, Array]:
+    """Return the squared hinge and its targets: each class against the rest, or the second of two."""
+    signs = 2 * indicator - 1
+    columns = signs[:, 1:] if indicator.shape[1] == 2 else signs
+    return SquaredHinge(), columns[:, None, :]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Labels of classes.
+
+    Attributes
+    ----------
+    loss : callable
+        Makes the loss and its targets of shape (n, C) or (n, C, q) from the n × C indicator of the classes.
+    share : str or mapping
+        Which classes share kernel and variance.
+    class_weight : dict, "balanced" or None
+    known : dict
+        Fitted attributes besides ``classes_``.
+    """
+
+    loss: Callable[[Array], tuple[Loss, Array]]
+    share: Any = "tied"
+    class_weight: Any = None
+    known: dict[str, Any] = field(default_factory=dict)
+    checks: ClassVar = {}
+
+    def flattened(self, y: Any) -> Any:
+        return y
+
+    def read(self, data: TrainingData) -> SmoothTargets:
+        labels, codes = _distinct(data.y)
+        if labels.shape[0] < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {to_numpy(labels).item()!r}."
+            )
+        loss, values = self.loss(_indicator(codes, labels, data.like))
+        n_outputs = values.shape[-1]
+        functions = to_numpy(labels).tolist()[-n_outputs:]  # the second class if there are two
+        return SmoothTargets(
+            loss,
+            values,
+            assemble_prior(data.kernel, self.share, functions),
+            with_class_weight(self.class_weight, data, labels, codes),
+            {"classes_": labels, **self.known},
+            stratified=True,
+        )
+
+
+@dataclass(frozen=True)
+class TreeClasses:
+    """Names of nodes of a tree; an inner node says that the class is one of the leaves below it.
+
+    Attributes
+    ----------
+    hierarchy : anything that `gramian.labels.as_taxonomy` reads
+    share, class_weight : see `Classes`
+    solver, optimize : parameters of the estimator
+        Not every solver and no search can do with inner nodes alone.
+    """
+
+    hierarchy: Any
+    share: Any
+    class_weight: Any
+    solver: str
+    optimize: Any
+    checks: ClassVar = {}
+
+    def flattened(self, y: Any) -> Any:
+        return join_paths(y) if np.ndim(y) == 2 else y
+
+    def read(self, data: TrainingData) -> SmoothTargets:
+        labels, codes = _distinct(data.y)
+        taxonomy = as_taxonomy(self.hierarchy)
+        if taxonomy.leaf_names.dtype == object:
+            raise ValueError(
+                "hierarchy must name its leaves by strings or by integers, not both; "
+                f"got {taxonomy.leaf_names.tolist()[:5]!r}."
+            )
+        classes, order = np.unique(taxonomy.leaf_names, return_index=True)
+        if classes.size < 2:
+            raise ValueError(f"hierarchy must have at least two leaves, got {classes.tolist()!r}.")
+        # which leaves each label allows, leaves in the order of the classes
+        allowed = taxonomy.descends(taxonomy.index(to_numpy(labels)))[:, order]
+        certain = allowed.sum(axis=1) == 1
+        self._check_certainty(certain)
+        indicator = _indicator(codes, labels, data.like)
+        doubtful = not certain.all()
+        nodes, leaves = taxonomy.names[1:].tolist(), taxonomy.leaves[order]
+        return SmoothTargets(
+            Softmax(),
+            indicator @ asarray_like(allowed.astype(float), indicator),
+            assemble_prior(data.kernel, self.share, nodes, taxonomy, leaves),
+            with_class_weight(self.class_weight, data, labels, codes),
+            {"classes_": classes, "taxonomy_": taxonomy},
+            stratified=True,
+            judged=indicator @ asarray_like(certain.astype(float), indicator) if doubtful else None,
+            solve=expectation_maximization if doubtful else None,
+        )
+
+    def _check_certainty(self, certain: np.ndarray) -> None:
+        if not certain.all() and self.solver not in ("auto", "newton"):
+            raise ValueError(
+                f"solver must be 'auto' or 'newton' when y names inner nodes of the hierarchy, got {self.solver!r}."
+            )
+        if self.optimize is not None and not certain.any():
+            raise ValueError(
+                f"optimize={self.optimize!r} needs examples whose class is known, but y names inner nodes only."
+            )
+
+
+def with_class_weight(
+    class_weight: Any, data: TrainingData, labels: Array, codes: Array
+) -> Array | None:
+    """Return the weights of the examples times those of their classes; None if all are one."""
+    of_classes = of_examples(class_weight, to_numpy(labels), to_numpy(codes))
+    if of_classes is None:
+        return data.weights
+    weights = asarray_like(of_classes, data.like)
+    if data.weights is None:
+        return weights
+    product = data.weights * weights
+    return check_sample_weight(product, data.like, name="class_weight × sample_weight")
+
+
+def _distinct(y: Array) -> tuple[Array, Array]:
+    """Return the distinct labels, sorted, and the number of each example's label."""
+    check_classification_targets(y)
+    if not is_numpy(y):
+        return namespace(y).unique_inverse(y)
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, codes.reshape(-1)
+
+
+def _indicator(codes: Array, labels: Array, like: Array) -> Array:
+    """Zeros and ones of shape (n, C), in the array library and dtype of ``like``."""
+    codes = in_float64(codes, like)
+    xp = namespace(codes)
+    every = xp.arange(int(labels.shape[0]), dtype=codes.dtype, device=device_of(codes))
+    return xp.astype(codes[:, None] == every[None, :], codes.dtype)

@@ -1,0 +1,143 @@
+"""What pairs are made of, checked: tables of objects, row numbers and names. Errors name the argument and the fix."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gramian._core.arrays import to_numpy
+
+__all__ = ["Side", "checked_ids", "checked_index", "checked_table", "is_frame", "rows_of_ids"]
+
+
+class Side(NamedTuple):
+    """One end of all pairs: its objects, their names, and the row of each pair."""
+
+    table: Any
+    ids: np.ndarray | None
+    index: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of objects, also those in no pair."""
+        return int(self.table.shape[0])
+
+    def only(self, seen: np.ndarray) -> Side:
+        """The same end with a table of the objects that were seen."""
+        index = (np.cumsum(seen) - 1)[self.index]
+        if self.table is None or seen.all():
+            return self._replace(index=index)
+        return Side(self.table[seen], None if self.ids is None else self.ids[seen], index)
+
+    def in_format_of(self, other: Side) -> Side:
+        """The same end with a table that is sparse or dense as another one."""
+        if self.table is None or sp.issparse(self.table) == sp.issparse(other.table):
+            return self
+        sparse = sp.issparse(self.table)
+        return self._replace(table=self.table.toarray() if sparse else sp.csr_array(self.table))
+
+
+def is_frame(values: Any) -> bool:
+    """Whether the values are a DataFrame, of pandas or of another library."""
+    return hasattr(values, "columns") and hasattr(values, "to_numpy")
+
+
+def checked_table(name: str, table: Any) -> Any:
+    """Return a finite table as float32 or float64, C-contiguous or csr_array."""
+    if sp.issparse(table):
+        table = sp.csr_array(table)
+    else:
+        table = table.to_numpy() if is_frame(table) else to_numpy(table)
+    if table.dtype.kind == "O":
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must hold numbers: {error}. Encode text first.") from None
+    if table.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {table.dtype}. Encode text first."
+        )
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape (objects, features), got {table.shape}. "
+            "Reshape one feature by values.reshape(-1, 1)."
+        )
+    dtype = np.float32 if table.dtype == np.float32 else np.float64
+    if sp.issparse(table):
+        table = sp.csr_array(table, dtype=dtype)
+        if not table.has_canonical_format:
+            table = table.copy()  # the caller's array stays as it is
+            table.sum_duplicates()
+        rows = np.unique(table.tocoo().row[~np.isfinite(table.data)])
+    else:
+        table = np.ascontiguousarray(table, dtype=dtype)
+        rows = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"{name} must be finite, but row {rows[0]} holds NaN or infinity ({len(rows)} such rows). "
+            "Impute or drop them first."
+        )
+    return table
+
+
+def checked_index(name: str, index: Any, table: str, n_objects: int) -> np.ndarray:
+    """Return row numbers of a table as a new int64 array of shape (n,)."""
+    values = index.to_numpy() if hasattr(index, "to_numpy") else np.asarray(index)
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must have shape (n,), one row number for each pair; got {values.shape}."
+        )
+    if values.dtype.kind not in "iu":
+        for position, value in enumerate(values.tolist()):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise TypeError(
+                    f"{name} must hold integers, the rows of {table}; got {value!r} at position {position}. "
+                    "Ids are looked up by Pairs.from_frame."
+                )
+    bad = np.flatnonzero((values < 0) | (values >= n_objects))
+    if len(bad):
+        raise ValueError(
+            f"{name} must lie between 0 and {n_objects - 1}, the rows of {table}; "
+            f"got {values[bad[0]]} at position {bad[0]}, and {table} has {n_objects} rows."
+        )
+    return np.array(values, dtype=np.int64)
+
+
+def checked_ids(side: str, ids: Any, table: Any, n_objects: int) -> np.ndarray | None:
+    """Return unique ids as an array: of str, of int64, or of objects if they are mixed.
+
+    By default they are the index of a pandas DataFrame, unless it only counts the rows.
+    """
+    if ids is None and hasattr(table, "iloc") and type(table.index).__name__ != "RangeIndex":
+        ids = table.index
+    if ids is None:
+        return None
+    name = f"{side}_ids"
+    listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
+    if len(listed) != n_objects:
+        raise ValueError(
+            f"{name} must have one id for each of the {n_objects} rows of {side}, got {len(listed)}."
+        )
+    rows_of_ids(name, listed)
+    if all(isinstance(value, str) for value in listed):
+        return np.array(listed, dtype=str)
+    if all(isinstance(value, int) and abs(value) < 2**63 for value in listed):
+        return np.array(listed, dtype=np.int64)
+    return np.fromiter(listed, dtype=object)  # np.array would make a table of tuples
+
+
+def rows_of_ids(name: str, ids: list) -> dict[Any, int]:
+    """Return the row of each id; an id that is missing or occurs twice is an error."""
+    rows: dict[Any, int] = {}
+    for row, value in enumerate(ids):
+        if value is None or value != value:
+            raise ValueError(f"{name} must name every object, got {value!r} at row {row}.")
+        if rows.setdefault(value, row) != row:
+            raise ValueError(
+                f"{name} must be unique, but {value!r} is at rows {rows[value]} and {row}. "
+                "Keep one row for each object."
+            )
+    return rows

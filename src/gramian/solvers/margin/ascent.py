@@ -1,0 +1,119 @@
+"""What the solvers of margin problems share: the coefficients, and the loop of sweeps that ends with a certificate.
+
+A solver is an `Ascent` with its own sums of products, which its sweeps keep up to date. Updates drift by rounding
+errors; what is certified at the end is computed anew wherever the drift could show.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gramian.operators.inputs.feature_rows import FeatureRows
+from gramian.operators.inputs.gram_rows import GramRows
+from gramian.solvers.history import DualHistory
+from gramian.solvers.margin.problem import MarginProblem
+from gramian.solvers.solution import Callback, Solution
+
+__all__ = ["Ascent"]
+
+_DESCRIPTIONS: dict[type, str] = {
+    GramRows: "rows of the Gram matrix, as in MarginProblem(GramRows(kernel, X), ...)",
+    FeatureRows: "features, as in MarginProblem(X, ...)",
+}
+
+
+class Ascent:
+    """Coefficients of a margin problem, one row a label because loops run along labels, and what changes them.
+
+    Parameters
+    ----------
+    problem : MarginProblem
+    start : array of shape (n, L) or None
+        Coefficients to start from, clipped into their boxes; None is zero.
+    tol : float
+        Relative duality gap to reach.
+    """
+
+    solver: ClassVar[str]  # its name, for messages
+    inputs: ClassVar[type]  # GramRows or FeatureRows
+    max_sweeps = 1000
+    patience = 50  # sweeps without progress after which rounding errors are to blame
+    drifts = True  # whether the rounding errors of updates could show in the gap
+
+    def __init__(self, problem: MarginProblem, start: np.ndarray | None, tol: float):
+        if not isinstance(problem.inputs, self.inputs):
+            raise TypeError(
+                f"{self.solver} needs a problem whose inputs are {_DESCRIPTIONS[self.inputs]}; "
+                f"got {type(problem.inputs).__name__}."
+            )
+        n, n_labels = problem.shape
+        begin = problem.start(start)
+        self.problem = problem
+        self.tol = tol
+        self.A = np.zeros((n_labels, n))
+        self.correlated = problem.correlation is not None
+        R = np.eye(n_labels) if problem.correlation is None else problem.correlation
+        self.R = np.ascontiguousarray(R, dtype=np.float64)
+        self.operations = 0.0  # multiply-adds so far
+        self.n_sweeps = 0
+        self.last_gap = np.inf  # before the last sweep
+        self.moved = True  # whether the last sweep changed anything
+        if begin is not None:
+            self.A[:] = begin.T
+        self.prepare()
+        if begin is not None:
+            self.refresh()
+
+    def prepare(self) -> None:
+        """Make what sweeps need, with the sums of products for coefficients of zero."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Compute the sums of products anew."""
+        raise NotImplementedError
+
+    def values(self) -> tuple[float, np.ndarray, float]:
+        """Return the objective, the gap of each label, and the largest violation of optimality."""
+        raise NotImplementedError
+
+    def sweep(self, objective: float, gaps: np.ndarray) -> None:
+        """Improve the coefficients."""
+        raise NotImplementedError
+
+    def due(self) -> bool:
+        """Return whether sums are computed anew although nothing is to be certified."""
+        return False
+
+    def solve(self, max_iter: int | None, callback: Callback | None) -> Solution:
+        """Sweep until the gap is small enough."""
+        limit = self.max_sweeps if max_iter is None else max_iter
+        history = DualHistory(self.tol, limit, callback, self.patience)
+        fresh = True  # whether the sums of products have no drift
+
+        def refreshed() -> tuple[float, np.ndarray, float]:
+            self.refresh()
+            history.n_products += 1
+            return self.values()
+
+        while True:
+            objective, gaps, violation = self.values()
+            reached = gaps.sum() <= self.tol * objective
+            if not fresh and (self.due() or (reached and self.drifts)):
+                objective, gaps, violation = refreshed()
+                fresh = True
+            columns = {"violation": violation, "operations": self.operations}
+            status = history.verdict(
+                self.A.T.copy, objective, gaps.sum(), moved=self.moved, columns=columns
+            )
+            if status is not None:
+                break
+            self.sweep(objective, gaps)
+            self.n_sweeps, self.last_gap = self.n_sweeps + 1, gaps.sum()
+            fresh = False
+        if self.drifts and not fresh:
+            objective, gaps, columns["violation"] = refreshed()
+            status = history.confirmed(status, objective, gaps.sum())
+        A = np.ascontiguousarray(self.A.T)
+        return history.solution(A, objective, gaps, status, columns=columns)

@@ -1,0 +1,88 @@
+"""The one loop of all solvers that step along a direction: certificate, verdict, step.
+
+    A ← A + t s,    U ← U + t 𝒦s
+
+for the minimisation of `problem`. A method is a *direction*: a function from the `State` of the descent to s, 𝒦s and
+the step length t of each of the q problems. Everything else is the same for all of them.
+
+Optimality: ρ = 0. Certificate: the duality gap ``⟨ρ, 𝒦ρ⟩ / (2λ)``. U is carried by updates, which drift; before
+convergence is claimed, and at the end, it is computed anew from A (iterative refinement). Problems that have converged
+rest until all of them have.
+
+Cost: one product with 𝒦 in each iteration for 𝒦ρ, those of the direction, and two to verify the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from gramian._core.arrays import Array, namespace
+from gramian.solvers.rkhs.recorder import Recorder, squeezed
+from gramian.solvers.solution import Solution
+
+__all__ = ["Direction", "State", "descend"]
+
+
+class State(NamedTuple):
+    """Where a descent stands.
+
+    Attributes
+    ----------
+    A, U : array of shape (n, C, q)
+        Coefficients and 𝒦A.
+    rho, K_rho : array of shape (n, C, q)
+        The residual and its product with 𝒦.
+    objective : array of shape (q,)
+    done : bool array of shape (q,)
+        Problems that have converged; their steps are not taken.
+    fresh : bool
+        Whether U was computed from A, and not updated: at the start, and after a refinement.
+    """
+
+    A: Array
+    U: Array
+    rho: Array
+    K_rho: Array
+    objective: Array
+    done: Array
+    fresh: bool
+
+
+# Returns s, 𝒦s and the step lengths of shape (q,). None in the place of 𝒦s asks for U to be computed anew.
+Direction = Callable[[State], tuple[Array, Array | None, Array]]
+
+
+def descend(recorder: Recorder, direction: Direction, start: Array | None) -> Solution:
+    """Minimise the problem of the recorder by steps along a direction.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows the problem, the tolerance and the limits, and counts the products.
+    direction : callable
+        From a `State` to s, 𝒦s and step lengths.
+    start : array of shape (n, C) or (n, C, q), or None
+        Starting coefficients; None means zeros.
+    """
+    problem = recorder.problem
+    xp = namespace(problem.targets)
+    A = problem.start(start)
+    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
+    fresh = moved = True
+    while True:
+        objective, gap, rho, K_rho = recorder.certificate(A, U)
+        done = recorder.converged(objective, gap)
+        if bool(xp.all(done)) and not fresh:
+            U, fresh = recorder.accurate_product(A), True
+            continue
+        status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
+        if status is not None:
+            return recorder.verified(A, U, objective, gap, status, fresh=fresh)
+        s, Ks, step = direction(State(A, U, rho, K_rho, objective, done, fresh))
+        step = xp.where(done, xp.zeros_like(step), step)
+        moved = bool(xp.any(step > 0))
+        t = problem.spread(step)
+        A, fresh = A + t * s, Ks is None
+        U = recorder.accurate_product(A) if fresh else U + t * Ks
