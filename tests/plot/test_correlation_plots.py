@@ -129,7 +129,7 @@ def test_loss_is_drawn_in_the_order_of_correlations_with_its_minimum():
     ],
 )
 def test_bad_losses_are_refused(arguments, errors, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         plot_hamming_against_correlation(*arguments, errors=errors)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.labels import Taxonomy, as_taxonomy
-from gramian.metrics._checks import check_nodes, check_weights
 
 LABELLED_LEAVES = 40  # above, names are too many to be read
 _WIDTH_OF_LETTER = 0.56  # in units of the font size, on average
@@ -63,16 +62,6 @@ def heights(taxonomy: Taxonomy) -> np.ndarray:
             low[parent] = min(low[parent], place[node])
             high[parent] = max(high[parent], place[node])
     return place
-
-
-def true_and_predicted(
-    y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-) -> tuple[Taxonomy, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the taxonomy, the true and predicted nodes, and the weights, all checked."""
-    tree = as_taxonomy(taxonomy)
-    true = check_nodes("y_true", y_true, tree)
-    pred = check_nodes("y_pred", y_pred, tree, len(true))
-    return tree, true, pred, check_weights(sample_weight, len(true))
 
 
 def taxonomy_of(estimator: Any, taxonomy: Any) -> Taxonomy:

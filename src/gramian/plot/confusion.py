@@ -9,6 +9,7 @@ import numpy as np
 
 from gramian._core.validation import check_choice
 from gramian.labels import Taxonomy
+from gramian.metrics._checks import check_tree_labels
 from gramian.plot import _tree
 from gramian.plot._axes import Display, add_lines, size_in_points
 
@@ -114,9 +115,7 @@ class HierarchicalConfusionDisplay(Display):
     def _counted(
         cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
     ) -> HierarchicalConfusionDisplay:
-        tree, true, pred, weights = _tree.true_and_predicted(
-            y_true, y_pred, taxonomy, sample_weight
-        )
+        tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
         nodes = np.unique(np.concatenate([tree.leaves, true, pred]))
         rows, place, _ = _tree.depth_first(tree, nodes)
         n = len(nodes)

@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from gramian.labels.correlation.inputs import symmetric_array
+from gramian.metrics._checks import check_values
 from gramian.plot._axes import axes_or_new, heat_map
 
 _NAMED_LABELS = 30  # above, names are too many to be read
@@ -195,8 +196,8 @@ def plot_hamming_against_correlation(
     >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
     ['r = 0: unrelated labels', 'least loss: 0.2 at r = −0.4']
     """
-    r = _numbers("correlations", correlations)
-    loss = _numbers("losses", losses, r.size)
+    r = check_values("correlations", correlations)
+    loss = check_values("losses", losses, r.size)
     if np.abs(r).max() >= 1:
         worst = r[np.abs(r).argmax()]
         raise ValueError(f"correlations must lie between -1 and 1, got {worst:g}.")
@@ -206,7 +207,7 @@ def plot_hamming_against_correlation(
     (line,) = ax.plot(r, loss, marker="o", markersize=4)
     band = None
     if errors is not None:
-        width = _numbers("errors", errors, r.size)[rows]
+        width = check_values("errors", errors, r.size)[rows]
         if width.min() < 0:
             raise ValueError(f"errors must not be negative, got {width.min():g}.")
         colours = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
@@ -262,16 +263,3 @@ def _panels(axes: Any, n_panels: int, n_labels: int) -> list[Any]:
     places = first.get_subplotspec().subgridspec(1, n_panels)
     first.set_subplotspec(places[0])
     return [first, *(first.figure.add_subplot(places[i]) for i in range(1, n_panels))]
-
-
-def _numbers(name: str, values: Any, n: int | None = None) -> np.ndarray:
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {values!r}.") from None
-    if array.ndim != 1 or array.size == 0 or (n is not None and array.size != n):
-        length = "n_fits" if n is None else n
-        raise ValueError(f"{name} must have shape ({length},), got {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}.")
-    return array

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramian.labels import Taxonomy, as_taxonomy
+from gramian.metrics._checks import check_tree_labels
 from gramian.plot import _tree
 from gramian.plot._axes import Display, add_lines, size_in_points
 
@@ -122,9 +123,7 @@ class TaxonomyDisplay(Display):
     def _counted(
         cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
     ) -> TaxonomyDisplay:
-        tree, true, pred, weights = _tree.true_and_predicted(
-            y_true, y_pred, taxonomy, sample_weight
-        )
+        tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
         # truth and prediction are both below a node if and only if their lowest common ancestor is
         shared = tree.lowest_common_ancestor(true, pred)
         held = np.stack([np.bincount(v, weights, minlength=tree.n_nodes) for v in (true, shared)])
