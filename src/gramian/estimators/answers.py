@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.arrays import Array, device_of, is_numpy, namespace, to_numpy
 from gramian.losses import log_sum_exp, softmax
 
-__all__ = ["ClassAnswers", "NumberAnswers", "ProbabilityAnswers"]
-
 
 class NumberAnswers(RegressorMixin):
     """The latent values themselves."""

@@ -10,8 +10,6 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gramian._core.validation import check_sample_weight
 
-__all__ = ["of_examples"]
-
 
 def of_examples(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
     """Return the weight of each example, or None if ``class_weight`` is None.

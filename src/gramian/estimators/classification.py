@@ -12,8 +12,6 @@ from gramian.estimators.smooth import SolverChoice, always
 from gramian.estimators.targets import Classes, TreeClasses, hinge, softmax
 from gramian.estimators.tree.decisions import TreeDecisions
 
-__all__ = ["KernelLogisticRegression", "KernelSVC"]
-
 
 @described(FeatureMachine)
 @dataclass(eq=False, repr=False)

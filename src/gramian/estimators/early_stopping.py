@@ -16,8 +16,6 @@ from gramian._core.arrays import Array, namespace
 from gramian.operators import Operator
 from gramian.solvers import Progress
 
-__all__ = ["Validation", "Watch"]
-
 
 @dataclass(frozen=True)
 class Validation:

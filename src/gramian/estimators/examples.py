@@ -20,8 +20,6 @@ from gramian._core.validation import check_gram, naming_text
 from gramian.estimators.record import FLOATS, Model, validated
 from gramian.kernels import Kernel, as_kernel
 
-__all__ = ["Examples", "Features", "TrainingData"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:

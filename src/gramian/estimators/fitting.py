@@ -21,8 +21,6 @@ from gramian.estimators.progress import Task, fitting
 from gramian.estimators.record import Fitted
 from gramian.estimators.rules import check_parameters
 
-__all__ = ["Targets", "Training", "fit_machine", "read_data"]
-
 
 class Targets:
     """What the y of an estimator is, and what it asks of a model."""

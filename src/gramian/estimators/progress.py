@@ -13,8 +13,6 @@ from typing import Any
 
 from gramian.estimators.record import Fitted
 
-__all__ = ["Task", "fitting"]
-
 
 @dataclass(frozen=True)
 class Task:

@@ -20,8 +20,6 @@ from gramian.operators import OperatorRecord
 from gramian.selection.prior import Prior
 from gramian.solvers import Solution
 
-__all__ = ["Fitted", "Model", "validated"]
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:

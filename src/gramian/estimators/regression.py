@@ -13,8 +13,6 @@ from gramian.estimators.targets import Numbers
 from gramian.operators import OperatorRecord
 from gramian.solvers import Problem
 
-__all__ = ["KernelRidge"]
-
 # Cholesky costs the same whatever the conditioning. Seconds at 5000 rows, 10 features, two cores: 0.9 to 2.3,
 # against 0.4 (λ = 1) and 3.1 (λ = 0.01) of kernel CG. Beyond that size its n³ operations take too long.
 LARGEST_CHOLESKY = 5000  # rows

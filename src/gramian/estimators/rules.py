@@ -9,18 +9,6 @@ from typing import Any
 from gramian._core.validation import check_choice, check_flag, check_number
 from gramian.selection import CrossValidationSearch, LogNormalPrior
 
-__all__ = [
-    "Rule",
-    "check_parameters",
-    "choice",
-    "count",
-    "flag",
-    "not_negative",
-    "optional_count",
-    "positive",
-    "search",
-]
-
 Rule = Callable[[str, Any], None]
 
 positive: Rule = partial(check_number, strict=True)

@@ -13,8 +13,6 @@ from gramian.estimators.smooth import KernelMachine
 from gramian.operators.choose import OPERATORS
 from gramian.selection.prior import GramSettings
 
-__all__ = ["SOLVERS", "FeatureMachine"]
-
 SOLVERS = {
     "newton": solvers.newton,
     "kernel_cg": solvers.kernel_cg,

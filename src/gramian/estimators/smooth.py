@@ -30,8 +30,6 @@ from gramian.selection.learn import Learned, LearningData, learn_prior, outputs_
 from gramian.selection.prior import GramSettings, Prior
 from gramian.solvers import Problem, Progress, Solution
 
-__all__ = ["KernelMachine", "SmoothTraining", "SolverChoice", "always"]
-
 
 @dataclass(frozen=True)
 class SolverChoice:

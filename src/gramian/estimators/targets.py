@@ -32,8 +32,6 @@ from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
 from gramian.selection.prior import Prior, assemble_prior
 from gramian.solvers import Solution, expectation_maximization
 
-__all__ = ["Classes", "Numbers", "SmoothTargets", "TreeClasses", "hinge", "softmax"]
-
 
 @dataclass(frozen=True, eq=False)
 class SmoothTargets:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Candidate", "OperatorRecord", "readable_bytes"]
-
 
 class Candidate(NamedTuple):
     """An operator that "auto" weighed."""

@@ -22,8 +22,6 @@ from gramian.pairs.matching import one_table
 from gramian.pairs.reading import looked_up, sides_of_wide
 from gramian.pairs.tables import Side, checked_ids, checked_index, checked_table
 
-__all__ = ["Pairs", "check_pairs"]
-
 
 class Pairs:
     """Pairs (left object, right object), with the features of each object stored once.

@@ -17,8 +17,6 @@ import scipy.sparse as sp
 from gramian._core.arrays import row_blocks
 from gramian.pairs.tables import Side
 
-__all__ = ["distinct_rows", "match_objects", "one_table"]
-
 KEY_BLOCK_BYTES = 1 << 24  # of keys that are made at once
 
 

@@ -12,8 +12,6 @@ from gramian._core.arrays import to_numpy
 from gramian.pairs.matching import distinct_rows
 from gramian.pairs.tables import checked_table, is_frame, rows_of_ids
 
-__all__ = ["looked_up", "sides_of_wide", "split_columns"]
-
 
 def sides_of_wide(X: Any, left_columns: Any, right_columns: Any) -> tuple[Any, Any, Any, Any]:
     """Return the tables of left and of right objects and their index arrays; see `Pairs.from_wide`."""

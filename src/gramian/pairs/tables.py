@@ -9,8 +9,6 @@ import scipy.sparse as sp
 
 from gramian._core.arrays import to_numpy
 
-__all__ = ["Side", "checked_ids", "checked_index", "checked_table", "is_frame", "rows_of_ids"]
-
 
 class Side(NamedTuple):
     """One end of all pairs: its objects, their names, and the row of each pair."""

@@ -23,8 +23,6 @@ from gramian.selection.ridge_criterion import choose_criterion
 from gramian.selection.search import CrossValidationSearch, OptimizationPath
 from gramian.solvers import Problem
 
-__all__ = ["Learned", "LearningData", "learn_prior", "outputs_first"]
-
 
 @dataclass(frozen=True, eq=False)
 class LearningData:

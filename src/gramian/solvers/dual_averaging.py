@@ -36,8 +36,6 @@ import numpy as np
 from gramian.solvers.history import Bounds
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["SplitObjective", "dual_averaging"]
-
 
 class SplitObjective(Protocol):
     """What `dual_averaging` asks of J = φ + Ψ. Points may be of any type, the g of the oracle are arrays.

@@ -20,8 +20,6 @@ from gramian._core.arrays import Array, to_numpy
 from gramian._core.caller import level_of_caller
 from gramian.solvers.solution import Callback, Progress, Solution
 
-__all__ = ["Bounds", "DualHistory", "History"]
-
 # What happened, and what the user can do about it.
 _REASONS = {
     "max_iter": "after max_iter={} iterations with {}. Raise max_iter or the tolerance, or regularise more.",

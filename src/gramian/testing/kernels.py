@@ -15,8 +15,6 @@ from sklearn.base import clone
 from gramian.kernels import Kernel
 from gramian.testing import _clauses as check
 
-__all__ = ["check_kernel"]
-
 
 def check_kernel(
     kernel: Kernel,

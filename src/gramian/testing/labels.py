@@ -11,8 +11,6 @@ import numpy as np
 from gramian.labels import LabelStructure
 from gramian.testing import _clauses as check
 
-__all__ = ["check_structure"]
-
 
 def check_structure(
     structure: LabelStructure, n_outputs: int, dense: Any = None, *, seed: int = 0

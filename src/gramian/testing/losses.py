@@ -12,8 +12,6 @@ import numpy as np
 from gramian.losses import Loss
 from gramian.testing import _clauses as check
 
-__all__ = ["check_loss"]
-
 
 def check_loss(loss: Loss, U: Any, Y: Any, *, seed: int = 0) -> None:
     """Check that a loss keeps its contract.

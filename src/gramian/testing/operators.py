@@ -14,8 +14,6 @@ from gramian._core.arrays import to_numpy
 from gramian.operators import Operator
 from gramian.testing import _clauses as check
 
-__all__ = ["CountingOperator", "check_operator"]
-
 
 class CountingOperator(Operator):
     """An operator that counts how often it is multiplied with; all else is passed on.

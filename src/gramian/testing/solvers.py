@@ -19,8 +19,6 @@ from gramian.solvers import Problem, Solution
 from gramian.testing import _clauses as check
 from gramian.testing.operators import CountingOperator
 
-__all__ = ["check_solver", "optimum"]
-
 Solver = Callable[..., Solution]
 LOSSES = (Softmax(), Logistic(), Squared(), SquaredHinge())
 STRENGTH = 0.3  # of the regularization, where a clause asks for no other

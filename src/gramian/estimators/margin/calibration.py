@@ -30,8 +30,6 @@ from scipy.special import expit, softmax
 
 from gramian._core.arrays import row_blocks
 
-__all__ = ["fit_sigmoids", "fit_temperatures", "sigmoids"]
-
 _BLOCK_BYTES = 1 << 26  # of one array over examples and labels
 _MAX_ITER = 100  # as in the paper; a dozen are usual
 _RIDGE = 1e-12  # keeps the Hessian invertible where all values of a label are equal

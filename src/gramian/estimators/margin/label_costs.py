@@ -18,8 +18,6 @@ import numpy as np
 from gramian.estimators.class_weight import of_examples
 from gramian.estimators.margin.label_signs import LabelSigns
 
-__all__ = ["label_weights", "margins"]
-
 
 def margins(loss: Any, signs: np.ndarray, correlation: np.ndarray | None) -> Any:
     """Return the margins: a number, or an array of shape (n, L)."""

@@ -18,8 +18,6 @@ from sklearn.utils.validation import column_or_1d
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
 
-__all__ = ["LabelSigns", "Labels", "in_kind", "label_signs"]
-
 _VALUES = {"signs": np.array([-1, 1]), "bool": np.array([False, True])}
 
 

@@ -34,8 +34,6 @@ from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import MarginProblem, Solution
 
-__all__ = ["M3LClassifier"]
-
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "smo": solvers.smo,
     "blocked": solvers.blocked_ascent,

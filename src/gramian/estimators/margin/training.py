@@ -29,14 +29,6 @@ from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 
-__all__ = [
-    "MarginMachine",
-    "MarginTraining",
-    "has_probability",
-    "not_all_zero",
-    "refuse_other_libraries",
-]
-
 Solve = Callable[[Any, np.ndarray | None, Callable[[Progress], Any] | None], Solution]
 
 

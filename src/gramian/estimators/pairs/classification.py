@@ -25,8 +25,6 @@ from gramian.operators import OperatorRecord
 from gramian.pairs import Pairs
 from gramian.selection.prior import assemble_prior
 
-__all__ = ["PairwiseLogisticRegression", "PairwiseSVC", "pairwise_from_svc"]
-
 
 @dataclass(eq=False, repr=False)
 class PairwiseClassifier(PairwiseMachine):

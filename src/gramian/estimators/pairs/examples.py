@@ -22,8 +22,6 @@ from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
 from gramian.pairs import Pairs, split_columns
 from gramian.selection import pair_setting
 
-__all__ = ["PairExamples"]
-
 
 @dataclass(frozen=True)
 class PairExamples:

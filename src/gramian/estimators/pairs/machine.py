@@ -25,8 +25,6 @@ from gramian.estimators.targets import SmoothTargets
 from gramian.operators.pairs.gram import FORMS
 from gramian.pairs import Pairs
 
-__all__ = ["SOLVERS", "PairwiseMachine", "checked_path"]
-
 SOLVERS = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
 
 

@@ -28,8 +28,6 @@ from gramian.pairs import Pairs
 from gramian.selection.prior import GramSettings
 from gramian.solvers import KroneckerRidge, Problem
 
-__all__ = ["PairwiseRanker", "PairwiseRidge"]
-
 RIDGE_SOLVERS = SOLVERS | {"minres": solvers.minres, "closed_form": solvers.kronecker_exact}
 
 

@@ -43,8 +43,6 @@ from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 
-__all__ = ["HierarchicalSVC"]
-
 METHODS: dict[str, type[TreeMargins]] = {
     "orthogonal": Orthogonal,
     "similarity": Similarity,

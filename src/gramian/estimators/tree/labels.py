@@ -14,8 +14,6 @@ from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
 from gramian.labels import Taxonomy, as_taxonomy
 
-__all__ = ["TreeLabels", "label_weights", "node_names", "read_labels"]
-
 
 @dataclass(frozen=True)
 class TreeLabels(Targets):

@@ -20,8 +20,6 @@ from scipy.special import log_softmax
 
 from gramian.labels import Taxonomy
 
-__all__ = ["descend", "families", "log_probabilities", "path_margins", "rivalries"]
-
 
 def families(taxonomy: Taxonomy) -> Iterator[tuple[int, slice]]:
     """Each inner node, and the columns of its children."""

@@ -16,8 +16,6 @@ from gramian._core.validation import check_number, check_shape
 from gramian.labels import Taxonomy, largest_alpha, orthogonality_weights, smallest_eigenvalue
 from gramian.labels.correlation.inputs import symmetric_array
 
-__all__ = ["checked_weights"]
-
 # Smallest eigenvalue of the comparison matrix over the smallest diagonal entry of K:
 DEFINITE_RATIO = 1e-8  # above this, K is positive definite beyond rounding errors
 PROPOSED_RATIO = 1e-2  # the repairs that an error proposes reach this

@@ -43,8 +43,6 @@ from gramian.estimators.zero_shot.signatures import ClassDescriptions, TrainingC
 from gramian.labels.correlation.inputs import name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
 
-__all__ = ["AttributeClassifier"]
-
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 FLOOR = 1e-6  # least probability of an attribute, and of its absence
 

@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian._core.validation import listed, naming_text
 from gramian.estimators.record import FLOATS, Model, validated
 
-__all__ = ["ClassDescriptions", "TrainingClasses", "stacked_signatures"]
-
 CANDIDATES = ("auto", "seen", "unseen", "all")
 
 

@@ -20,8 +20,6 @@ from gramian.estimators.record import Fitted
 from gramian.estimators.zero_shot.signatures import ClassDescriptions
 from gramian.pairs import Pairs
 
-__all__ = ["ZeroShotClassifier"]
-
 
 @dataclass(eq=False, repr=False)
 class ZeroShotClassifier(ClassDescriptions):

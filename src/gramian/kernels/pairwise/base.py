@@ -39,8 +39,6 @@ from gramian._core.arrays import Array
 from gramian.kernels import Kernel
 from gramian.pairs import Pairs, match_objects
 
-__all__ = ["PairwiseKernel", "Places", "Term", "same_objects", "selection"]
-
 Places = tuple[tuple[int, int, float], ...]
 ONE_PLACE: Places = ((0, 1, 1.0),)
 # Entries of a matrix that are evaluated together; with them come all others of their rows and columns.

@@ -38,8 +38,6 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 from sklearn.utils import check_random_state
 
-__all__ = ["PIVOTS", "PivotedCholesky", "pivoted_cholesky"]
-
 PIVOTS = ("greedy", "random", "uniform")
 
 # What accepts candidates: from what is left of their matrix and the level of rounding to places of pivots and their

@@ -51,8 +51,6 @@ from gramian.operators.compiled.radial_loops import (
     tile_block,
 )
 
-__all__ = ["radial_product"]
-
 # Rows and columns: a block takes some 10 ms, long enough for threads to be worth starting, short enough for Ctrl-C to
 # be honoured at once.
 _FUSED_BLOCK, _FUSED_WIDTH = 2048, 2**14

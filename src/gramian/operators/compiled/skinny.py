@@ -26,8 +26,6 @@ from numba import njit, prange
 from gramian._core.threads import exclusive
 from gramian.operators.compiled.radial_loops import FLAGS
 
-__all__ = ["is_skinny", "skinny_product"]
-
 # Columns of four rows: 64 KiB, half of it streamed from memory while the rest is used.
 _STRETCH = 2048
 _ROWS = 4

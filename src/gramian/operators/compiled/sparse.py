@@ -35,8 +35,6 @@ from numba import get_num_threads, njit, prange
 
 from gramian._core.threads import exclusive
 
-__all__ = ["gram_dot", "sparse_dot"]
-
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
 _WIDTH = 64  # columns of a block of `gram_dot`; 16, 32, 128 and 256 were slower

@@ -28,8 +28,6 @@ from gramian._core.arrays import Array
 from gramian.kernels import Kernel
 from gramian.operators.inputs.gram_rows import GramRows, check_diagonal
 
-__all__ = ["FeatureRows", "as_rows", "panel_add", "panel_dot", "row_add", "row_dot"]
-
 
 class FeatureRows:
     """The matrix ``X Xᵀ`` by the features X of the examples; it has the interface of `GramRows` but for its rows.

@@ -25,8 +25,6 @@ from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
 from gramian.operators.inputs.tiles import TILE_BYTES, kernel_rows
 
-__all__ = ["GramRows", "check_diagonal", "gram_is_faster"]
-
 
 class GramRows:
     """The matrix ``k(X, X) + intercept_variance`` by its rows.

@@ -17,8 +17,6 @@ import scipy.sparse as sp
 
 from gramian.operators.pairs.loops import CellRows
 
-__all__ = ["Cells", "SortedCells"]
-
 
 @dataclass(frozen=True, eq=False)
 class SortedCells:

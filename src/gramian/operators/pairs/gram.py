@@ -32,8 +32,6 @@ from gramian.operators.pairs.route import best_route
 from gramian.operators.pairs.terms import OneSided, ThroughFeatures, ThroughOperators
 from gramian.pairs import Pairs
 
-__all__ = ["PairGram"]
-
 FORMS = ("auto", "dual", "primal")
 
 

@@ -34,8 +34,6 @@ from gramian.operators.pairs import loops
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.route import Route, Shape, best_route, flops
 
-__all__ = ["KroneckerProduct", "TermOperator", "dense", "product_shape"]
-
 # From which estimated cost other threads are worth waking, and the same right after a matrix product, whose threads
 # are still spinning. Measured on both cores of the machine of benchmarks/RESULTS.md.
 THREADED_FLOPS = flops(3e4)

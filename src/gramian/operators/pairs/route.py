@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-__all__ = ["ROUTES", "Route", "Shape", "best_route", "flops"]
 # The unit of `operators.costs`, on the machine that it names. Times below are in nanoseconds and were measured on both
 # cores of the machine of benchmarks/RESULTS.md; only their ratios matter for the choice of a route.
 FLOPS_PER_NANOSECOND = 50.0

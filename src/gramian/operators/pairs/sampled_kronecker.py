@@ -10,8 +10,6 @@ from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.kronecker import KroneckerProduct
 from gramian.operators.pairs.route import ROUTES, Route
 
-__all__ = ["SampledKronecker"]
-
 
 class SampledKronecker(KroneckerProduct):
     """Rows and columns of ``left ⊗ right`` that belong to given pairs.

@@ -18,8 +18,6 @@ from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.pairs.cells import Cells, SortedCells
 from gramian.operators.pairs.kronecker import KroneckerProduct, TermOperator
 
-__all__ = ["OneSided", "ThroughFeatures", "ThroughOperators"]
-
 Tables = tuple[np.ndarray, np.ndarray]
 Operators = tuple[InputOperator, InputOperator]
 # A number of a sparse matrix times one column, in the unit of `costs` and on the machine that it names.

@@ -33,8 +33,6 @@ from gramian.operators import costs
 from gramian.operators.tree_code.grid_loops import Rule, Side, interpolate
 from gramian.operators.tree_code.task import Task
 
-__all__ = ["GaussianGrid", "find_gaussian_grid"]
-
 ORDERS = range(4, 25)  # p
 WIDEST_HALF = 3.0  # h in ℓ; more than 24 nodes can serve
 MOST_NODES = 2**22  # of a grid: 32 MiB for each column

@@ -13,8 +13,6 @@ from numba import njit, prange
 
 from gramian.operators.compiled.radial_loops import FLAGS
 
-__all__ = ["Rule", "Side", "interpolate"]
-
 
 class Side(NamedTuple):
     """Points sorted by cells, and the grid of their cells."""

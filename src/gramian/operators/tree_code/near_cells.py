@@ -44,8 +44,6 @@ from gramian.operators.tree_code.near_loops import (
 )
 from gramian.operators.tree_code.task import Task
 
-__all__ = ["NearCells", "find_near_cells"]
-
 LEAF_POINTS = (
     16  # leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
 )

@@ -24,8 +24,6 @@ from gramian.operators.tree_code.gaussian_grid import GaussianGrid, find_gaussia
 from gramian.operators.tree_code.near_cells import NearCells, find_near_cells
 from gramian.operators.tree_code.task import Task
 
-__all__ = ["TreeCode"]
-
 Plan = NearCells | GaussianGrid | None  # None is all pairs
 
 

@@ -45,8 +45,6 @@ from gramian.solvers.contrast.problem import ContrastProblem
 from gramian.solvers.history import Bounds
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["contrast_ascent"]
-
 MAX_ITER = 10_000  # sweeps; small problems with few features and large caps take thousands, of a millisecond each
 SWEEP_PARTS = 4  # of a sweep, with better signs after each
 MAX_VISITS = 5000  # in one compiled call: interruptions get through

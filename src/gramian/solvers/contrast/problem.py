@@ -35,8 +35,6 @@ from gramian._core.threads import exclusive
 from gramian.labels.margins.contrasts import Contrasts
 from gramian.operators.inputs.feature_rows import as_rows
 
-__all__ = ["ContrastProblem"]
-
 
 @dataclass(frozen=True, eq=False)
 class ContrastProblem:

@@ -38,8 +38,6 @@ import numpy as np
 from gramian.labels.margins.orthogonality import OrthogonalPenalty
 from gramian.solvers.contrast.problem import ContrastProblem
 
-__all__ = ["ContrastSplit"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Point:

@@ -22,8 +22,6 @@ from gramian.solvers.rkhs.requirements import (
 )
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["has_closed_form", "kronecker_exact"]
-
 REQUIREMENTS = (SQUARED_LOSS, NO_WEIGHTS, COMPLETE_KRONECKER)
 
 

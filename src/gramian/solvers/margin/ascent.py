@@ -16,8 +16,6 @@ from gramian.solvers.history import DualHistory
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["Ascent"]
-
 _DESCRIPTIONS: dict[type, str] = {
     GramRows: "rows of the Gram matrix, as in MarginProblem(GramRows(kernel, X), ...)",
     FeatureRows: "features, as in MarginProblem(X, ...)",

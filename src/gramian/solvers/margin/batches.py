@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["common_step", "label_batches"]
-
 BATCH_LABELS = 32  # side by side at most: an interruption need not wait for all labels
 BATCH_CORRELATION = 0.5  # sum of |correlations| of a label with the others of its batch, at most
 

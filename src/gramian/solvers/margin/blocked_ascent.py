@@ -40,8 +40,6 @@ from gramian.solvers.margin.batches import label_batches
 from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["blocked_ascent"]
-
 ROWS_BYTES = (
     24 * 2**20
 )  # of a working set, if K is not stored: examples are fewer if they take more

@@ -41,8 +41,6 @@ from gramian.solvers.margin.batches import label_batches
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["coordinate_ascent"]
-
 EXTRAPOLATED_GAP = 0.01  # relative; visits extrapolate below it, above it random orders do better
 BUSY_LABEL = 0.5  # of the mean gap of labels: those with less wait for a later sweep
 FIRST_SWEEPS_ACROSS = 2  # all coefficients are active at first, and labels side by side are cheap

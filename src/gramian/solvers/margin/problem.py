@@ -28,8 +28,6 @@ import numpy as np
 from gramian._core.threads import exclusive
 from gramian.operators.inputs.feature_rows import as_rows
 
-__all__ = ["MarginProblem", "certificate", "pulls"]
-
 
 @dataclass(frozen=True, eq=False)
 class MarginProblem:

@@ -40,8 +40,6 @@ from gramian.solvers.margin.ascent import Ascent
 from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["smo"]
-
 # With few labels a visit of L steps would spend its time on telling the others: with 10 labels of 2000 rows, visits of
 # 32 steps need 18 % fewer multiply-adds than visits of 10, visits of 64 steps 20 or 21 %.
 MIN_STEPS = 32

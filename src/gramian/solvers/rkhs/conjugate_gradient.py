@@ -34,8 +34,6 @@ from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder
 from gramian.solvers.solution import Callback, Solution
 
-__all__ = ["kernel_cg", "parameter_cg"]
-
 # Iterations. The gap is not what CG minimises and may rise for a while; so long without progress, rounding is to blame.
 PATIENCE = 200
 

@@ -22,8 +22,6 @@ from gramian._core.arrays import Array, namespace
 from gramian.solvers.rkhs.recorder import Recorder, squeezed
 from gramian.solvers.solution import Solution
 
-__all__ = ["Direction", "State", "descend"]
-
 
 class State(NamedTuple):
     """Where a descent stands.

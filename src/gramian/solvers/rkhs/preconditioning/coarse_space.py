@@ -35,8 +35,6 @@ from gramian.solvers.rkhs.preconditioning.space import (
     weighted_gram,
 )
 
-__all__ = ["CoarseSpace", "coarse_space"]
-
 # roundings of the dtype of M, relative to the trace: what is left then says nothing about products
 ROUNDINGS_OF_TRACE = 100
 

@@ -34,8 +34,6 @@ from gramian.solvers.rkhs.preconditioning.space import (
     weighted_gram,
 )
 
-__all__ = ["FeatureSpace", "feature_space"]
-
 # squared length of c relative to n: less is rounding of a constant function within the span of L
 SMALLEST_SQUARED_REST = 1e-10
 

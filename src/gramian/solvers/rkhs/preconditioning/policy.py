@@ -29,8 +29,6 @@ from gramian.solvers.rkhs.preconditioning.space import FunctionSpace, parts_of
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder
 
-__all__ = ["Preconditioning"]
-
 # Products spent and products to come, in prices of a space, and the factor on the price after a useless space.
 PRICES_SPENT, PRICES_TO_COME, PRICE_RISE = 4, 2, 2
 FIRST_RANK, RANK_GROWTH, EXAMPLES_PER_FUNCTION = 64, 3, 2  # the rank is at most n / the last

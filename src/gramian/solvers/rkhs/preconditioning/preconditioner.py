@@ -54,8 +54,6 @@ from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.preconditioning.space import FunctionSpace
 
-__all__ = ["Preconditioner"]
-
 INNER_REDUCTION = 0.3  # factor by which conjugate gradients within the space reduce the residual
 MAX_INNER_STEPS = 100
 # weight of an example in a block that only preconditions, relative to the largest

@@ -21,8 +21,6 @@ from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.outputs.intercept import Intercept
 from gramian.operators.outputs.label_mixed import LabelMixed
 
-__all__ = ["FunctionSpace", "Parts", "from_left", "parts_of", "weighted_gram"]
-
 MAX_OUTPUTS = 512  # a label matrix of more outputs is not decomposed
 # relative to the largest eigenvalue of S: smaller ones have no functions in a space
 SMALLEST_EIGENVALUE = 1e-10
