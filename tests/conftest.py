@@ -47,7 +47,9 @@ def all_threads():
 
 @pytest.fixture
 def one_thread():
-    """The default of all tests."""
+    """One thread is the default of all tests; this gives the others back after a test that took them by itself."""
+    yield
+    numba.set_num_threads(1)
 
 
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])

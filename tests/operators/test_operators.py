@@ -2,7 +2,6 @@
 
 import logging
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -84,9 +83,9 @@ def test_linear_features_are_rectangular_too(kernel, X, X_new):
 @pytest.mark.parametrize("n_features", [1, 2, 5, 17, 60])
 @pytest.mark.parametrize("n_outputs", [1, 2, 40])
 @both_dtypes
+@pytest.mark.usefixtures("all_threads")
 def test_streamed_rbf_of_all_widths(n_features, n_outputs, dtype, rng):
     """Few and many features and right-hand sides take different routes; all end at the same values."""
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     X = rng.normal(size=(70, n_features)).astype(dtype)
     scale = float(np.sqrt(n_features))
     kernel, B = 2.0 * RBF(scale) + White(0.5), rng.normal(size=(70, n_outputs)).astype(dtype)
