@@ -44,7 +44,7 @@ def command_line(folder):
     table = np.column_stack([X, y])
     np.savetxt(folder / "iris.csv", table, "%g", ",", header="a,b,c,d,species", comments="")
     arguments = ["fit", str(folder / "iris.csv"), "--target", "species", "--task", "classification"]
-    result = CliRunner().invoke(app, [*arguments, "--model", str(folder / "iris.skops")])
+    result = CliRunner().invoke(app, [*arguments, "--out", str(folder / "iris.skops")])
     assert result.exit_code == 0, result.output
 
 

@@ -286,11 +286,9 @@ class SmoothTraining:
 
     def _solver(self, problem: Problem, record: OperatorRecord) -> Callable[..., Solution]:
         choice, name = self.machine._solvers, self.machine.solver
-        if self.targets.solve is not None:
-            return self.targets.solve
         if name == "auto":
             name = choice.auto(problem, record, self.validation is not None)
-        return choice.named[name]
+        return self.targets.solve or choice.named[name]
 
     def _watch(self, prior: Prior) -> Watch | None:
         if self.validation is None:

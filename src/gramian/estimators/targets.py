@@ -11,22 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from gramian._core.arrays import (
     Array,
     asarray_like,
     device_of,
     in_float64,
-    is_numpy,
     namespace,
     to_numpy,
 )
 from gramian._core.validation import check_sample_weight, naming_text
-from gramian.estimators.class_weight import of_examples
+from gramian.estimators.classes import class_tree, distinct, of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
-from gramian.labels import as_taxonomy
 from gramian.labels.taxonomy.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
 from gramian.selection.prior import Prior, assemble_prior
@@ -127,11 +124,7 @@ class Classes(Targets):
     known: dict[str, Any] = field(default_factory=dict)
 
     def read(self, data: TrainingData) -> SmoothTargets:
-        labels, codes = _distinct(data.y)
-        if labels.shape[0] < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {to_numpy(labels).item()!r}."
-            )
+        labels, codes = distinct(data.y)
         loss, values = self.loss(_indicator(codes, labels, data.like))
         n_outputs = values.shape[-1]
         functions = to_numpy(labels).tolist()[-n_outputs:]  # the second class if there are two
@@ -167,16 +160,8 @@ class TreeClasses(Targets):
         return join_paths(y) if np.ndim(y) == 2 else y
 
     def read(self, data: TrainingData) -> SmoothTargets:
-        labels, codes = _distinct(data.y)
-        taxonomy = as_taxonomy(self.hierarchy)
-        if taxonomy.leaf_names.dtype == object:
-            raise ValueError(
-                "hierarchy must name its leaves by strings or by integers, not both; "
-                f"got {taxonomy.leaf_names.tolist()[:5]!r}."
-            )
-        classes, order = np.unique(taxonomy.leaf_names, return_index=True)
-        if classes.size < 2:
-            raise ValueError(f"hierarchy must have at least two leaves, got {classes.tolist()!r}.")
+        labels, codes = distinct(data.y, least=1)
+        taxonomy, classes, order = class_tree(self.hierarchy)
         # which leaves each label allows, leaves in the order of the classes
         allowed = taxonomy.descends(taxonomy.index(to_numpy(labels)))[:, order]
         certain = allowed.sum(axis=1) == 1
@@ -218,15 +203,6 @@ def with_class_weight(
         return weights
     product = data.weights * weights
     return check_sample_weight(product, data.like, name="class_weight × sample_weight")
-
-
-def _distinct(y: Array) -> tuple[Array, Array]:
-    """Return the distinct labels, sorted, and the number of each example's label."""
-    check_classification_targets(y)
-    if not is_numpy(y):
-        return namespace(y).unique_inverse(y)
-    labels, codes = np.unique(y, return_inverse=True)
-    return labels, codes.reshape(-1)
 
 
 def _indicator(codes: Array, labels: Array, like: Array) -> Array:

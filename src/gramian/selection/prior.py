@@ -24,6 +24,7 @@ from gramian._core.memory import working_memory
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.labels.taxonomy.taxonomy import SHARES
 from gramian.operators import (
     InputOperator,
     Intercept,
@@ -36,8 +37,6 @@ from gramian.operators import (
     cross_operator,
 )
 from gramian.operators.inputs.distances import SquaredDistances
-
-SHARES = ("tied", "class", "level", "subtree")
 
 
 @dataclass(frozen=True)

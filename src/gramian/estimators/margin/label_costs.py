@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.estimators.class_weight import of_examples
+from gramian.estimators.classes import of_examples
 from gramian.estimators.margin.label_signs import LabelSigns
 
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from gramian.estimators.classes import distinct
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
 
@@ -92,10 +92,7 @@ def label_signs(y: Any, given: Any) -> LabelSigns:
                 "are one-dimensional."
             )
         y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {classes[0].item()!r}.")
+    classes, codes = distinct(y)
     if classes.size == 2:
         signs = (2 * codes - 1).astype(np.int8)[:, None]
         return LabelSigns(signs, "binary", classes, None)

@@ -181,9 +181,9 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         }
         if labels.has_columns and labels.names is not None:
             fitted["label_names_"] = labels.names
-        chosen = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter)
-        if name == "coordinate":  # the others are deterministic
-            chosen = partial(chosen, random_state=self._seed())
+        seed = {"random_state": self._seed()}
+        draws = seed if name == "coordinate" else {}  # the others are deterministic
+        chosen = partial(SOLVERS[name], tol=self.tol, max_iter=self.max_iter, **draws)
         return MarginTraining(
             self,
             data,

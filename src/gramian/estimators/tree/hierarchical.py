@@ -30,26 +30,11 @@ from gramian.estimators.tree.labels import TreeLabels, label_weights, node_names
 from gramian.estimators.tree.paths import descend, log_probabilities, path_margins, rivalries
 from gramian.estimators.tree.weights import checked_weights
 from gramian.labels import Taxonomy
-from gramian.labels.margins.tree_margins import (
-    Flat,
-    Independent,
-    Orthogonal,
-    PathSum,
-    Similarity,
-    TreeMargins,
-)
+from gramian.labels.margins.tree_margins import METHODS, Orthogonal, TreeMargins
 from gramian.metrics import tree_zero_one_loss
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import ContrastProblem, Solution, contrast_ascent
-
-METHODS: dict[str, type[TreeMargins]] = {
-    "orthogonal": Orthogonal,
-    "similarity": Similarity,
-    "independent": Independent,
-    "tree_loss": PathSum,
-    "flat": Flat,
-}
 
 
 @described(FeatureMachine, MarginMachine)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
-from gramian.estimators.class_weight import of_examples
+from gramian.estimators.classes import class_tree, distinct, of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
-from gramian.labels import Taxonomy, as_taxonomy
+from gramian.labels import Taxonomy
 
 
 @dataclass(frozen=True)
@@ -43,25 +42,10 @@ def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np
     nodes : int ndarray of shape (n,)
     """
     if hierarchy is None:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {classes.item()!r}."
-            )
-        return _flat_tree(classes), classes, codes.reshape(-1) + 1
-    taxonomy = as_taxonomy(hierarchy)
-    leaf_names = taxonomy.leaf_names
-    if leaf_names.dtype == object:
-        raise ValueError(
-            "hierarchy must name its leaves by strings or by integers, not both; "
-            f"got {leaf_names.tolist()[:5]!r}."
-        )
-    if leaf_names.size < 2:
-        raise ValueError(
-            f"hierarchy must have at least two leaves, the classes; got one class: {leaf_names.item()!r}."
-        )
-    return taxonomy, np.sort(leaf_names), _nodes_of(taxonomy, y)
+        classes, codes = distinct(y)
+        return _flat_tree(classes), classes, codes + 1
+    taxonomy, classes, _ = class_tree(hierarchy)
+    return taxonomy, classes, _nodes_of(taxonomy, y)
 
 
 def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray | None:

@@ -199,7 +199,10 @@ class AttributeClassifier(ClassDescriptions):
         for label, vector in known.items():
             wrong = np.flatnonzero((vector != 1) & (vector != low))
             if wrong.size:
-                value, attribute = vector[wrong[0]], name_of(wrong[0], names)
+                value, attribute = (
+                    vector[wrong[0]],
+                    name_of(wrong[0], None if names is None else names.tolist()),
+                )
                 raise ValueError(
                     f"signatures must hold 0 and 1, or -1 and 1, got {value:g}{' beside -1' if value == 0 else ''} for "
                     f"class {label!r}, attribute {attribute}. Say which classes have it, for instance by "

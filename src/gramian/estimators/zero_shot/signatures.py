@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._core.validation import listed, naming_text
+from gramian.estimators.classes import distinct
 from gramian.estimators.record import FLOATS, Model, validated
 
 CANDIDATES = ("auto", "seen", "unseen", "all")
@@ -53,16 +53,9 @@ class TrainingClasses(NamedTuple):
 
     def fitted(self, dtype: Any) -> dict[str, Any]:
         """Return the fitted attributes that say what the classes are."""
-        named = {} if self.names is None else {"attribute_names_": self.names}
-        return (
-            self.described
-            | named
-            | {
-                "seen_classes_": self.seen,
-                "classes_": self.candidates,
-                "signatures_": self.stacked(self.candidates, dtype),
-            }
-        )
+        fitted = dict(self.described, seen_classes_=self.seen, classes_=self.candidates)
+        fitted["signatures_"] = self.stacked(self.candidates, dtype)
+        return fitted if self.names is None else fitted | {"attribute_names_": self.names}
 
 
 class ClassDescriptions(ClassifierMixin, Model):
@@ -84,12 +77,7 @@ class ClassDescriptions(ClassifierMixin, Model):
 
     def _training_classes(self, X: Any, y: Any) -> TrainingClasses:
         X, y, described = validated(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        seen, codes = np.unique(y, return_inverse=True)
-        if seen.size < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {seen[0].item()!r}."
-            )
+        seen, codes = distinct(y)
         known, names = _read(self.signatures, seen)
         missing = [label for label in seen.tolist() if label not in known]
         if missing:

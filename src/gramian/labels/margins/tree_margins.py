@@ -163,3 +163,12 @@ class PathSum(Flat):
         nodes = self.outputs
         shared = self.taxonomy.lowest_common_ancestor(nodes[:, None], nodes)
         return QuadraticPenalty(self.taxonomy.depth[shared])
+
+
+METHODS: dict[str, type[TreeMargins]] = {
+    "orthogonal": Orthogonal,
+    "similarity": Similarity,
+    "independent": Independent,
+    "tree_loss": PathSum,
+    "flat": Flat,
+}

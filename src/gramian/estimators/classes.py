@@ -1,4 +1,4 @@
-"""Weights of the classes as weights of their examples."""
+"""Classes that y holds or a tree has, and their weights as weights of the examples."""
 
 from __future__ import annotations
 
@@ -7,8 +7,40 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 
+from gramian._core.arrays import Array, is_numpy, namespace, to_numpy
 from gramian._core.validation import check_sample_weight
+from gramian.labels import Taxonomy, as_taxonomy
+
+
+def distinct(y: Array, least: int = 2) -> tuple[Array, Array]:
+    """Return the classes in y, sorted, and the number of each example's class; refuse fewer than ``least``."""
+    check_classification_targets(y)
+    if is_numpy(y):
+        classes, codes = np.unique(y, return_inverse=True)
+        codes = codes.reshape(-1)
+    else:
+        classes, codes = namespace(y).unique_inverse(y)
+    if classes.shape[0] < least:
+        only = to_numpy(classes).item()
+        raise ValueError(f"y must hold at least two classes, got one class: {only!r}.")
+    return classes, codes
+
+
+def class_tree(hierarchy: Any) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
+    """Return a taxonomy, the classes that its leaves are, sorted, and the place of each among the leaves."""
+    taxonomy = as_taxonomy(hierarchy)
+    names = taxonomy.leaf_names
+    if names.dtype == object:
+        raise ValueError(
+            f"hierarchy must name its leaves by strings or by integers, not both; got {names.tolist()[:5]!r}."
+        )
+    if names.size < 2:
+        raise ValueError(
+            f"hierarchy must have at least two leaves, the classes; got one class: {names.item()!r}."
+        )
+    return taxonomy, *np.unique(names, return_index=True)
 
 
 def of_examples(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
