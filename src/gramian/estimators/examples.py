@@ -1,13 +1,14 @@
 """What the examples of an estimator are: rows of features, or a Gram matrix if the kernel is precomputed.
 
-An estimator hands such an object to `fitting.fit_machine`; pairs have their own, `pairs.examples`. It reads X when
-fitting and when predicting, knows the kernel that was asked for, and says how rows are taken.
+An estimator hands such an object to `fitting.fit_machine`. Pairs have their own, `pairs.examples.PairExamples`, with the
+same attributes and methods: how X is read when fitting and when predicting, which kernel was asked for, how rows are
+taken, and whether a sample of the rows tells something about all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,37 +51,6 @@ class TrainingData:
     described: dict[str, Any]
 
 
-class Examples(Protocol):
-    """What `fitting` and `smooth` ask of the examples."""
-
-    coarse: bool  # whether a sample of the examples tells something about all of them
-
-    @property
-    def is_gram(self) -> bool:
-        """Whether X is a Gram matrix rather than features."""
-        ...
-
-    def asked_for(self) -> Kernel:
-        """Return the kernel as the parameters say, before it has seen data."""
-        ...
-
-    def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Any, Array, dict]:
-        """Return X and y checked, and the fitted attributes that describe the features."""
-        ...
-
-    def read_new(self, model: Model, X: Any, method: str) -> Any:
-        """Return X for prediction, in the format of the training examples."""
-        ...
-
-    def values(self, X: Any) -> Array:
-        """Return an array of the library, device and dtype of X."""
-        ...
-
-    def take(self, X: Any, rows: np.ndarray) -> Any:
-        """Return the examples of some rows."""
-        ...
-
-
 @dataclass(frozen=True)
 class Features:
     """Examples as rows of features, dense or in CSR format, or as their Gram matrix.
@@ -92,9 +62,10 @@ class Features:
     """
 
     kernel: Any
-    coarse = True
+    coarse = True  # a sample of the examples tells something about all of them
 
     def asked_for(self) -> Kernel:
+        """Return the kernel as the parameters say, before it has seen data."""
         return as_kernel(self.kernel)
 
     @property
@@ -105,6 +76,7 @@ class Features:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Any, Array, dict]:
+        """Return X and y checked, and the fitted attributes that describe the features."""
         X, y, described = validated(model, X, y, dtype=_floats(X), **checks)
         if self.is_gram:
             check_gram(X)
@@ -116,6 +88,7 @@ class Features:
             return validate_data(model, X, accept_sparse="csr", dtype=_floats(X), reset=False)
 
     def read_new(self, model: Model, X: Any, method: str) -> Array:
+        """Return X for prediction, in the format of the training examples."""
         X, train = self.checked_new(model, X), model.X_fit_
         if sp.issparse(train) or sp.issparse(X):
             if sp.issparse(train) and not sp.issparse(X):
@@ -130,9 +103,11 @@ class Features:
         return X
 
     def values(self, X: Any) -> Array:
+        """Return an array of the library, device and dtype of X."""
         return X
 
     def take(self, X: Any, rows: np.ndarray) -> Any:
+        """Return the examples of some rows."""
         part = _rows(X, rows)
         return _rows(part.T, rows).T if self.is_gram else part  # a Gram matrix loses columns, too
 

@@ -10,15 +10,14 @@ Every estimator with a kernel goes through `fit_machine`. It says by small objec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gramian._core.arrays import in_float64
 from gramian._core.validation import check_sample_weight
 from gramian.estimators.examples import TrainingData
-from gramian.estimators.progress import Task, fitting
-from gramian.estimators.record import Fitted
+from gramian.estimators.progress import fitting
 from gramian.estimators.rules import check_parameters
 
 
@@ -36,25 +35,12 @@ class Targets:
         raise NotImplementedError
 
 
-class Training(Protocol):
-    """A problem with everything that solving it needs."""
-
-    @property
-    def n_stages(self) -> int | None:
-        """Number of stages that callbacks are told of, or None if there is only one."""
-        ...
-
-    def run(self, task: Task) -> Fitted:
-        """Solve the problem, telling the task, and return what the model keeps."""
-        ...
-
-
 def fit_machine(
     machine: Any,
     X: Any,
     y: Any,
     sample_weight: Any,
-    assemble: Callable[[TrainingData], Training],
+    assemble: Callable[[TrainingData], Any],
 ) -> Any:
     """Fit an estimator; if this fails anywhere, the estimator is as it was before.
 
@@ -65,7 +51,8 @@ def fit_machine(
         ``_fitted`` record.
     X, y, sample_weight : what `fit` was called with
     assemble : callable
-        Makes the training from the checked data.
+        Makes the training from the checked data: what has ``n_stages``, and a method ``run`` that solves the problem,
+        tells callbacks of it and returns the record.
     """
     check_parameters(machine, machine._rules)
     data = read_data(machine, X, y, sample_weight)

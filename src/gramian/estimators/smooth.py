@@ -17,7 +17,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from gramian._core.arrays import Array, namespace, to_numpy
 from gramian.estimators.early_stopping import Validation, Watch
-from gramian.estimators.examples import Examples, TrainingData
+from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets, fit_machine
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
@@ -161,8 +161,8 @@ class KernelMachine(CallbackSupportMixin, Model):
 
     _solvers: ClassVar[SolverChoice]
 
-    def _examples(self) -> Examples:
-        """What X is."""
+    def _examples(self) -> Any:
+        """What X is: `Features`, or what has the same methods."""
         raise NotImplementedError
 
     def _targets(self) -> Targets:

@@ -230,6 +230,10 @@ class Kernel(ABC, BaseEstimator):
                 check_size(self, float(namespace(diagonal).max(diagonal)), X)
         return self
 
+    def __post_init__(self) -> None:
+        """Kernels are dataclasses whose fields are their parameters, which are checked once."""
+        self._validate()
+
     def _shown_parameters(self) -> tuple[str, ...]:
         return self._parameters
 

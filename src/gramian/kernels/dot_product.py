@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -28,9 +29,6 @@ class Linear(Kernel):
 
     linear_variance = 1.0
 
-    def __init__(self) -> None:
-        pass
-
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return dot_products(X, Z)
 
@@ -41,6 +39,7 @@ class Linear(Kernel):
         return np.empty(0)
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
     """``k(x, z) = (gamma · x·z + coef0) ** degree``.
 
@@ -64,20 +63,11 @@ class Polynomial(Kernel):
     _parameters = ("gamma", "coef0")
     _from_data = ("gamma",)
 
-    def __init__(
-        self,
-        degree: int = 3,
-        gamma: float | str = 1.0,
-        coef0: float = 1.0,
-        gamma_bounds: Any = DEFAULT_BOUNDS,
-        coef0_bounds: Any = DEFAULT_BOUNDS,
-    ):
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.gamma_bounds = gamma_bounds
-        self.coef0_bounds = coef0_bounds
-        self._validate()
+    degree: int = 3
+    gamma: Any = 1.0
+    coef0: float = 1.0
+    gamma_bounds: Any = DEFAULT_BOUNDS
+    coef0_bounds: Any = DEFAULT_BOUNDS
 
     def _validate(self) -> None:
         super()._validate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class _Level(Kernel):
         return self.theta.size > 0
 
 
+@dataclass(eq=False, repr=False)
 class Constant(_Level):
     """The same value for every pair; scales other kernels: ``10.0 * RBF(2.0)``.
 
@@ -50,10 +52,8 @@ class Constant(_Level):
 
     _parameters = ("value",)
 
-    def __init__(self, value: float = 1.0, value_bounds: Any = DEFAULT_BOUNDS):
-        self.value = value
-        self.value_bounds = value_bounds
-        self._validate()
+    value: float = 1.0
+    value_bounds: Any = DEFAULT_BOUNDS
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return filled(X, (X.shape[0], Z.shape[0]), self.value)
@@ -62,6 +62,7 @@ class Constant(_Level):
         return np.full(len(self._free()), self.value * float_sum(G))
 
 
+@dataclass(eq=False, repr=False)
 class White(_Level):
     """Independent noise of each example: ``noise`` where x and z are the same example, else 0.
 
@@ -86,10 +87,8 @@ class White(_Level):
     _parameters = ("noise",)
     is_diagonal = True
 
-    def __init__(self, noise: float = 1.0, noise_bounds: Any = DEFAULT_BOUNDS):
-        self.noise = noise
-        self.noise_bounds = noise_bounds
-        self._validate()
+    noise: float = 1.0
+    noise_bounds: Any = DEFAULT_BOUNDS
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         shape = (X.shape[0], Z.shape[0])
@@ -121,9 +120,6 @@ class Precomputed(Kernel):
     """
 
     is_precomputed = True
-
-    def __init__(self) -> None:
-        pass
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return X.toarray() if hasattr(X, "toarray") else X

@@ -15,6 +15,7 @@ with the distance from the origin). Sparse data are not centred.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ class _Stationary(Kernel):
         return np.concatenate(values) if values else np.empty(0)
 
 
+@dataclass(eq=False, repr=False)
 class RBF(_Stationary):
     """Squared exponential kernel ``exp(−Σ_k (x_k − z_k)² / (2 ℓ_k²))``.
 
@@ -125,10 +127,8 @@ class RBF(_Stationary):
 
     profile = "rbf"
 
-    def __init__(self, length_scale: Any = 1.0, length_scale_bounds: Any = DEFAULT_BOUNDS):
-        self.length_scale = length_scale
-        self.length_scale_bounds = length_scale_bounds
-        self._validate()
+    length_scale: Any = 1.0
+    length_scale_bounds: Any = DEFAULT_BOUNDS
 
     def radial(self, D: Array) -> Array:
         return namespace(D).exp(-0.5 * D)
@@ -136,6 +136,7 @@ class RBF(_Stationary):
     _slope = radial
 
 
+@dataclass(eq=False, repr=False)
 class Matern(_Stationary):
     """Matérn kernel with smoothness 1/2, 3/2 or 5/2.
 
@@ -155,13 +156,9 @@ class Matern(_Stationary):
            [0.3679, 1.    ]])
     """
 
-    def __init__(
-        self, length_scale: Any = 1.0, nu: float = 1.5, length_scale_bounds: Any = DEFAULT_BOUNDS
-    ):
-        self.length_scale = length_scale
-        self.nu = nu
-        self.length_scale_bounds = length_scale_bounds
-        self._validate()
+    length_scale: Any = 1.0
+    nu: float = 1.5
+    length_scale_bounds: Any = DEFAULT_BOUNDS
 
     _rooted = True
 
@@ -197,6 +194,7 @@ class Matern(_Stationary):
         return 3 * decay if self.nu == 1.5 else (5 / 3) * (1 + s) * decay
 
 
+@dataclass(eq=False, repr=False)
 class RationalQuadratic(_Stationary):
     """Rational quadratic kernel ``(1 + D / (2 alpha)) ** −alpha``, a scale mixture of RBF kernels.
 
@@ -218,18 +216,10 @@ class RationalQuadratic(_Stationary):
 
     _parameters = ("length_scale", "alpha")
 
-    def __init__(
-        self,
-        length_scale: Any = 1.0,
-        alpha: float = 1.0,
-        length_scale_bounds: Any = DEFAULT_BOUNDS,
-        alpha_bounds: Any = DEFAULT_BOUNDS,
-    ):
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.length_scale_bounds = length_scale_bounds
-        self.alpha_bounds = alpha_bounds
-        self._validate()
+    length_scale: Any = 1.0
+    alpha: float = 1.0
+    length_scale_bounds: Any = DEFAULT_BOUNDS
+    alpha_bounds: Any = DEFAULT_BOUNDS
 
     def radial(self, D: Array) -> Array:
         alpha = self._number("alpha")

@@ -35,6 +35,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from typing import Any
 
@@ -50,6 +51,7 @@ _LOGGER = logging.getLogger("gramian")
 SETTINGS = ("A", "B", "C", "D")
 
 
+@dataclass(eq=False, repr=False)
 class PairKFold(BaseCrossValidator):
     """Folds for pairs, in which cells, left objects, right objects or both are new.
 
@@ -95,28 +97,20 @@ class PairKFold(BaseCrossValidator):
     False
     """
 
-    def __init__(
-        self,
-        setting: str = "D",
-        n_splits: int = 3,
-        *,
-        symmetric: bool = False,
-        shuffle: bool = True,
-        random_state: Any = 0,
-        left_columns: Any = None,
-        right_columns: Any = None,
-    ):
-        check_choice("setting", setting, SETTINGS)
-        check_number("n_splits", n_splits, low=2, whole=True)
-        check_flag("symmetric", symmetric)
-        check_flag("shuffle", shuffle)
-        self.setting = setting
-        self.n_splits = n_splits
-        self.symmetric = symmetric
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.left_columns = left_columns
-        self.right_columns = right_columns
+    setting: str = "D"
+    n_splits: int = 3
+    _: KW_ONLY
+    symmetric: bool = False
+    shuffle: bool = True
+    random_state: Any = 0
+    left_columns: Any = None
+    right_columns: Any = None
+
+    def __post_init__(self) -> None:
+        check_choice("setting", self.setting, SETTINGS)
+        check_number("n_splits", self.n_splits, low=2, whole=True)
+        check_flag("symmetric", self.symmetric)
+        check_flag("shuffle", self.shuffle)
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None

@@ -81,6 +81,7 @@ class OptimizationPath:
         return last + int(np.argmin(self.loss[last:]))
 
 
+@dataclass(eq=False, repr=False)
 class LogNormalPrior(BaseEstimator):
     """A prior on hyperparameters: Gaussian in the log-parameters.
 
@@ -100,9 +101,8 @@ class LogNormalPrior(BaseEstimator):
     (0.125, array([0.25]))
     """
 
-    def __init__(self, deviation: Any, median: Any = None):
-        self.deviation = deviation
-        self.median = median
+    deviation: Any
+    median: Any = None
 
     def __call__(self, theta: np.ndarray, start: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the negative log density, up to a constant, and its gradient."""
@@ -122,6 +122,7 @@ class LogNormalPrior(BaseEstimator):
                 )
 
 
+@dataclass(eq=False, repr=False)
 class CrossValidationSearch(BaseEstimator):
     """How to learn hyperparameters by cross-validation; ``optimize="cv"`` is this with its defaults.
 
@@ -148,17 +149,10 @@ class CrossValidationSearch(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        tol: float = 1e-2,
-        max_evaluations: int = 50,
-        coarse: Any = "auto",
-        prior: LogNormalPrior | None = None,
-    ):
-        self.tol = tol
-        self.max_evaluations = max_evaluations
-        self.coarse = coarse
-        self.prior = prior
+    tol: float = 1e-2
+    max_evaluations: int = 50
+    coarse: Any = "auto"
+    prior: LogNormalPrior | None = None
 
     def coarse_samples(self, n_samples: int) -> int | None:
         """Rows of the coarse search; None if there is none."""

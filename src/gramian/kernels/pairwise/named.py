@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,12 @@ class _OfKernels(PairwiseKernel, OfParts):
         return f"{type(self).__name__}({', '.join(map(repr, self._parts))})"
 
 
+@dataclass(eq=False, repr=False)
 class _OfTwo(_OfKernels):
     """A kernel for left and one for right objects."""
 
-    def __init__(self, left: Any = "rbf", right: Any = "rbf"):
-        self.left = left
-        self.right = right
-        self._validate()
+    left: Any = "rbf"
+    right: Any = "rbf"
 
     @property
     def parameter_names(self) -> list[str]:
@@ -59,15 +59,14 @@ class _OfTwo(_OfKernels):
         return np.concatenate([left, right])
 
 
+@dataclass(eq=False, repr=False)
 class _OfOne(_OfKernels):
     """One kernel for both ends."""
 
     homogeneous = True
     _part_names = ("kernel",)
 
-    def __init__(self, kernel: Any = "rbf"):
-        self.kernel = kernel
-        self._validate()
+    kernel: Any = "rbf"
 
     def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
         (table, at_left), (_, at_right) = _tables(self.arranged(X), weights)
@@ -251,6 +250,7 @@ class MLPK(_OfOne):
     )
 
 
+@dataclass(eq=False, repr=False)
 class Gaussian(PairwiseKernel):
     """``exp(−(‖x_i − x_k‖² + ‖y_j − y_l‖²) / (2 ℓ²))``: the RBF kernel of the features of both ends side by side.
 
@@ -273,10 +273,8 @@ class Gaussian(PairwiseKernel):
     _parameters = ("length_scale",)
     terms = (Term("kernel", "kernel"),)
 
-    def __init__(self, length_scale: Any = "scale", length_scale_bounds: Any = DEFAULT_BOUNDS):
-        self.length_scale = length_scale
-        self.length_scale_bounds = length_scale_bounds
-        self._validate()
+    length_scale: Any = "scale"
+    length_scale_bounds: Any = DEFAULT_BOUNDS
 
     def _validate(self) -> None:
         if np.ndim(self.length_scale):
