@@ -4,11 +4,13 @@ Without probabilities every check passes. With them one does not: it asks that t
 the predicted one, but each class has a sigmoid of its own, and those need not keep the order of the decision values.
 (SVC says the same of its probabilities.) That check is named here as one that fails; all others must pass.
 
-The tolerance is tight because some checks compare fits that ought to be equal to seven digits.
+Checks that compare fits which ought to be equal to seven digits get a tight tolerance; the labels of the others have
+little to do with X, which takes many sweeps.
 """
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import M3LClassifier
@@ -17,7 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.usefixtures("one_thread"),
 ]
-TIGHT = {"tol": 1e-14}
 
 
 class Alike:
@@ -34,14 +35,16 @@ class Alike:
 alike = Alike()
 
 ESTIMATORS = [
-    M3LClassifier(**TIGHT),
-    M3LClassifier(solver="coordinate", **TIGHT),
-    M3LClassifier(label_correlation=alike, solver="smo", **TIGHT),
-    M3LClassifier(label_correlation=alike, kernel="rbf", intercept_variance=0.0, **TIGHT),
-    M3LClassifier(label_correlation=alike, kernel="rbf", probability=True, cv=3, **TIGHT),
+    M3LClassifier(),
+    M3LClassifier(solver="coordinate"),
+    M3LClassifier(label_correlation=alike, solver="smo"),
+    M3LClassifier(label_correlation=alike, kernel="rbf", intercept_variance=0.0),
+    M3LClassifier(label_correlation=alike, kernel="rbf", probability=True, cv=3),
 ]
 
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
+    if "equivalence" in check.func.__name__:
+        estimator = clone(estimator).set_params(tol=1e-14)
     check(estimator)
