@@ -454,7 +454,7 @@ BAD_SHARES = {
     "share='all'": ({"share": "all"}, ("share", "'tied'", "mapping", "'all'")),
     "share='level'": ({"share": "level"}, ("share='level'", "hierarchy", "'class'")),
     "share='subtree'": ({"share": "subtree"}, ("share='subtree'", "hierarchy")),
-    "share of some": ({"share": {0: "a", 2: "b"}}, ("share", "every class", "missing: [1]")),
+    "share of some": ({"share": {0: "a", 2: "b"}}, ("share", "every class", "missing: 1")),
     "share=None": ({"share": None}, ("share", "None")),
 }
 

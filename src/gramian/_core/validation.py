@@ -70,6 +70,13 @@ def listed(names: Iterable[Any], most: int = 5) -> str:
     return ", ".join(every[:most]) + more
 
 
+def check_present(demand: str, names: Iterable[Any], known: Any) -> None:
+    """Refuse names that are not known; the error begins with what is demanded."""
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"{demand}; missing: {listed(missing)}.")
+
+
 def repeated(names: Iterable[Any]) -> list[Any]:
     """Return the names that occur more than once, each one time."""
     return [name for name, count in Counter(names).items() if count > 1]

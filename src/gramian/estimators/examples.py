@@ -1,7 +1,7 @@
 """What the examples of an estimator are: rows of features, or a Gram matrix if the kernel is precomputed.
 
-An estimator hands such an object to `fitting.fit_machine`. Pairs have their own, `pairs.examples.PairExamples`, with the
-same attributes and methods: how X is read when fitting and when predicting, which kernel was asked for, how rows are
+An estimator hands such an object to `fitting.fit_machine`. Pairs have their own, `pairs.examples`, with the same
+attributes and methods: how X is read when fitting and when predicting, which kernel was asked for, how rows are
 taken, and whether a sample of the rows tells something about all of them.
 """
 

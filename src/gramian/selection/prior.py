@@ -21,6 +21,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, is_numpy, itemsize
 from gramian._core.memory import working_memory
+from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Diagonal, Identity, Scalar, Taxonomy, TreeStructure
@@ -239,12 +240,8 @@ def _groups(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Group number of each function, and names of the groups."""
     if isinstance(share, Mapping):
-        unknown = [label for label in functions if label not in share]
-        if unknown:
-            raise ValueError(
-                f"share must give a group for every {'node' if taxonomy else 'class'}; missing: {unknown[:5]!r}"
-                f"{' and more' if len(unknown) > 5 else ''}."
-            )
+        unit = "node" if taxonomy else "class"
+        check_present(f"share must give a group for every {unit}", functions, share)
         labels = list(dict.fromkeys(share[label] for label in functions))
         number = {label: g for g, label in enumerate(labels)}
         groups = np.array([number[share[label]] for label in functions])

@@ -20,7 +20,6 @@ With M3L as the multi-label classifier its prior is R = Σ_c p(c) s_c s_cᵀ ove
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -40,7 +39,7 @@ from gramian.estimators.margin.multilabel import M3LClassifier
 from gramian.estimators.record import Fitted
 from gramian.estimators.rules import check_parameters, choice
 from gramian.estimators.zero_shot.signatures import ClassDescriptions, TrainingClasses
-from gramian.labels.correlation.inputs import name_of, normalized_weights
+from gramian.labels.correlation.inputs import in_class_order, name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
 
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
@@ -211,20 +210,8 @@ class AttributeClassifier(ClassDescriptions):
 
     def _class_prior(self, classes: TrainingClasses) -> np.ndarray:
         """Probabilities of the candidates."""
-        priors = self.priors
-        if hasattr(priors, "index") and hasattr(priors, "to_dict"):  # a Series
-            priors = priors.to_dict()
         labels = classes.candidates.tolist()
-        if isinstance(priors, Mapping):
-            missing = [label for label in labels if label not in priors]
-            unknown = [label for label in priors if label not in classes.known]
-            if missing:
-                raise ValueError(f"priors must name every candidate; missing: {listed(missing)}.")
-            if unknown:
-                raise ValueError(
-                    f"priors must name classes with a signature, unlike {listed(unknown)}."
-                )
-            priors = [priors[label] for label in labels]
+        priors = in_class_order(self.priors, labels, classes.known)
         return normalized_weights("priors", priors, len(labels), "candidate")
 
     def _new_estimator(self, signatures: np.ndarray, prior: np.ndarray) -> Any:
@@ -235,11 +222,8 @@ class AttributeClassifier(ClassDescriptions):
         model = clone(default if self.estimator is None else self.estimator)
         needed = ("predict_proba",) if direct else ("decision_function", "predict_proba")
         if not any(hasattr(model, name) for name in needed):
-            advice = (
-                "Set its probability=True, or use mapping='nearest'."
-                if _m3l_of(model) is not None
-                else "Use another one" + (", or mapping='nearest'." if direct else ".")
-            )
+            other = "Set its probability=True" if _m3l_of(model) else "Use another one"
+            advice = other + (", or mapping='nearest'." if direct else ".")
             raise ValueError(
                 f"estimator must have {' or '.join(needed)} for mapping={self.mapping!r}, unlike {model!r}. {advice}"
             )
@@ -258,7 +242,7 @@ class AttributeClassifier(ClassDescriptions):
             P, list
         ):  # for each attribute a column for each value that it has in training
             present = zip(P, self.estimator_.classes_, strict=True)
-            return np.column_stack([(p * (values == 1)).sum(axis=1) for p, values in present])
+            return np.column_stack([p[:, np.equal(values, 1)].sum(axis=1) for p, values in present])
         n_attributes = self.signatures_.shape[1]
         return P[:, 1:] if n_attributes == 1 and P.shape[1] == 2 else P
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._core.validation import listed, naming_text
+from gramian._core.validation import check_present, naming_text
 from gramian.estimators.classes import distinct
 from gramian.estimators.record import FLOATS, Model, validated
 
@@ -79,11 +79,7 @@ class ClassDescriptions(ClassifierMixin, Model):
         X, y, described = validated(self, X, y, dtype=FLOATS)
         seen, codes = distinct(y)
         known, names = _read(self.signatures, seen)
-        missing = [label for label in seen.tolist() if label not in known]
-        if missing:
-            raise ValueError(
-                f"signatures must describe every class in y; missing: {listed(missing)}."
-            )
+        check_present("signatures must describe every class in y", seen.tolist(), known)
         self._check_signatures(known, names)
         chosen = self._chosen(known, seen)
         return TrainingClasses(X, codes, seen, chosen, known, names, described)
@@ -104,9 +100,7 @@ class ClassDescriptions(ClassifierMixin, Model):
             chosen = {"seen": seen, "unseen": unseen, "all": every}[kind]
         else:
             chosen = np.unique(np.asarray(self.candidates))
-            strangers = [label for label in chosen.tolist() if label not in known]
-            if strangers:
-                raise ValueError(f"candidates must have signatures; missing: {listed(strangers)}.")
+            check_present("candidates must have signatures", chosen.tolist(), known)
         if chosen.size == 0:
             raise ValueError(
                 f"candidates={self.candidates!r} leaves no class to choose from: signatures describe {len(known)} "
@@ -122,11 +116,8 @@ class ClassDescriptions(ClassifierMixin, Model):
         """Classes and signatures that were not given in fit, with the attributes in the order of fit."""
         names = self._fitted.values.get("attribute_names_")
         if names is not None and hasattr(signatures, "iloc"):
-            missing = [name for name in names.tolist() if name not in signatures.columns]
-            if missing:
-                raise ValueError(
-                    f"signatures must have the attributes of fit; missing: {listed(missing)}."
-                )
+            demand = "signatures must have the attributes of fit"
+            check_present(demand, names.tolist(), signatures.columns)
             signatures = signatures[names.tolist()]
         known, names = _read(signatures, self.classes_)
         self._check_signatures(known, names)

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.validation import check_sample_weight, check_shape, listed, repeated
+from gramian._core.validation import (
+    check_present,
+    check_sample_weight,
+    check_shape,
+    listed,
+    repeated,
+)
 
 
 def indicators(name: str, values: Any, shape: tuple[str, str]) -> Any:
@@ -39,8 +45,8 @@ def normalized_weights(name: str, values: Any, n: int, unit: str) -> np.ndarray:
     return np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
 
-def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
-    """Return priors that are named by their classes in the order of the signatures."""
+def in_class_order(priors: Any, classes: list[Any] | None, known: Any = None) -> Any:
+    """Return priors that are named by classes in the order of the classes; others that are known do not count."""
     if classes is not None and hasattr(priors, "index") and hasattr(priors, "to_dict"):  # a Series
         priors = priors.to_dict()
     if not isinstance(priors, Mapping):
@@ -50,14 +56,8 @@ def in_class_order(priors: Any, classes: list[Any] | None) -> Any:
             "priors are named by classes, but signatures are not: pass an array with one number for each row, or "
             "signatures as a dict or DataFrame."
         )
-    known = set(classes)
-    missing = [name for name in classes if name not in priors]
-    unknown = [name for name in priors if name not in known]
-    here, there = ("priors", "signatures") if missing else ("signatures", "priors")
-    if missing or unknown:
-        raise ValueError(
-            f"{here} must have the classes of {there}, but {listed(missing or unknown)} is missing."
-        )
+    check_present("priors must name every class", classes, priors)
+    check_present("priors must name classes with a signature", priors, known or set(classes))
     return [priors[name] for name in classes]
 
 
@@ -123,11 +123,8 @@ def _in_order(argument: str, matrix: Any, names: Any, unit: str) -> Any:
             raise ValueError(f"{argument} names {unit}s twice in its {place}: {listed(twice)}.")
         known = {name: k for k, name in enumerate(labels)}
         places.append(known)
-        if missing := [name for name in dict.fromkeys([*wanted, *index]) if name not in known]:
-            raise ValueError(
-                f"{argument} must have a row and a column for each {unit}, but {listed(missing)} is not in its "
-                f"{place}. Rename it, or pass an array in their order."
-            )
+        demand = f"{argument} must name a row and a column for each {unit}, also in its {place}"
+        check_present(demand, dict.fromkeys([*wanted, *index]), known)
     return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
 
