@@ -17,10 +17,12 @@ count: Rule = partial(check_number, low=1, whole=True)
 flag: Rule = check_flag
 
 
-def optional_count(name: str, value: Any) -> None:
-    """Refuse what is neither None nor a whole number of at least one."""
-    if value is not None:
-        count(name, value)
+def optional(rule: Rule) -> Rule:
+    """Return the rule that a value must be None or keep to another rule."""
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+optional_count = optional(count)
 
 
 def choice(*choices: str) -> Rule:

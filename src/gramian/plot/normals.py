@@ -96,11 +96,10 @@ class NormalCosineDisplay(Display):
         NormalCosineDisplay
         """
         check_is_fitted(estimator)
-        missing = [name for name in ("taxonomy_", "nodes_") if not hasattr(estimator, name)]
-        if missing:
+        if not (hasattr(estimator, "taxonomy_") and hasattr(estimator, "nodes_")):
+            kind = type(estimator).__name__
             raise TypeError(
-                f"estimator must have normals of nodes, as HierarchicalSVC does; {type(estimator).__name__} has no "
-                f"{missing[0]}."
+                f"estimator must have normals of nodes, nodes_, as HierarchicalSVC does; got {kind}."
             )
         T = _inner_products(estimator, X)
         length = np.sqrt(np.diag(T))

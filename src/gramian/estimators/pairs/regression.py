@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import solvers
 from gramian._core.arrays import Array
 from gramian._core.docstrings import described
-from gramian._core.validation import check_choice
 from gramian.estimators.answers import NumberAnswers
 from gramian.estimators.fitting import read_data
 from gramian.estimators.pairs.machine import SOLVERS, PairwiseMachine, checked_path
 from gramian.estimators.record import Fitted
-from gramian.estimators.rules import check_parameters, choice
+from gramian.estimators.rules import check_parameters, choice, optional
 from gramian.estimators.smooth import SolverChoice, always, kept_function
 from gramian.estimators.targets import Numbers, Ranks, SmoothTargets
 from gramian.losses import Loss, SquaredRanking
@@ -216,11 +215,6 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
         return out
 
 
-def _side_or_none(name: str, value: Any) -> None:
-    if value is not None:
-        check_choice(name, value, ("left", "right"))
-
-
 @described(PairwiseRidge, PairwiseMachine)
 @dataclass(eq=False, repr=False)
 class PairwiseRanker(NumberAnswers, PairwiseMachine):
@@ -280,7 +274,7 @@ class PairwiseRanker(NumberAnswers, PairwiseMachine):
     groups: str | None = None
 
     _solvers = SolverChoice(SOLVERS, always("kernel_cg"))
-    _rules = PairwiseMachine._rules | {"groups": _side_or_none}
+    _rules = PairwiseMachine._rules | {"groups": optional(choice("left", "right"))}
 
     def _targets(self) -> Ranks:
         return Ranks(self._loss)
