@@ -108,19 +108,13 @@ class HierarchicalConfusionDisplay(Display):
         -------
         HierarchicalConfusionDisplay
         """
-        display = cls._counted(y_true, y_pred, taxonomy, sample_weight)
-        return display.plot(ax, normalize=normalize, cmap=cmap)
-
-    @classmethod
-    def _counted(
-        cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-    ) -> HierarchicalConfusionDisplay:
         tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
         nodes = np.unique(np.concatenate([tree.leaves, true, pred]))
         rows, place, _ = _tree.depth_first(tree, nodes)
         n = len(nodes)
         cells = np.bincount(place[true] * n + place[pred], weights, minlength=n * n)
-        return cls(cells.reshape(n, n), nodes[rows], tree)
+        display = cls(cells.reshape(n, n), nodes[rows], tree)
+        return display.plot(ax, normalize=normalize, cmap=cmap)
 
     @classmethod
     def from_estimator(
@@ -159,8 +153,10 @@ class HierarchicalConfusionDisplay(Display):
         HierarchicalConfusionDisplay
         """
         tree = _tree.taxonomy_of(estimator, taxonomy)
-        display = cls._counted(y, estimator.predict(X), tree, sample_weight)
-        return display.plot(ax, normalize=normalize, cmap=cmap)
+        options: dict[str, Any] = {"sample_weight": sample_weight, "ax": ax}
+        return cls.from_predictions(
+            y, estimator.predict(X), tree, **options, normalize=normalize, cmap=cmap
+        )
 
     def plot(
         self, ax: Any = None, *, normalize: str | None = "true", cmap: Any = "Blues"

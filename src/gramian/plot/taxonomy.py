@@ -116,20 +116,14 @@ class TaxonomyDisplay(Display):
         -------
         TaxonomyDisplay
         """
-        display = cls._counted(y_true, y_pred, taxonomy, sample_weight)
-        return display.plot(ax, labels=labels, cmap=cmap)
-
-    @classmethod
-    def _counted(
-        cls, y_true: Any, y_pred: Any, taxonomy: Any, sample_weight: Any
-    ) -> TaxonomyDisplay:
         tree, true, pred, weights = check_tree_labels(y_true, y_pred, taxonomy, sample_weight)
         # truth and prediction are both below a node if and only if their lowest common ancestor is
         shared = tree.lowest_common_ancestor(true, pred)
         held = np.stack([np.bincount(v, weights, minlength=tree.n_nodes) for v in (true, shared)])
         count, right = tree.subtree_sums(held)
         with np.errstate(invalid="ignore"):
-            return cls(tree, count=count, accuracy=right / count)
+            display = cls(tree, count=count, accuracy=right / count)
+        return display.plot(ax, labels=labels, cmap=cmap)
 
     @classmethod
     def from_estimator(
@@ -168,8 +162,10 @@ class TaxonomyDisplay(Display):
         TaxonomyDisplay
         """
         tree = _tree.taxonomy_of(estimator, taxonomy)
-        display = cls._counted(y, estimator.predict(X), tree, sample_weight)
-        return display.plot(ax, labels=labels, cmap=cmap)
+        options: dict[str, Any] = {"sample_weight": sample_weight, "ax": ax}
+        return cls.from_predictions(
+            y, estimator.predict(X), tree, **options, labels=labels, cmap=cmap
+        )
 
     def plot(
         self, ax: Any = None, *, labels: bool | None = None, cmap: Any = "RdYlBu"
