@@ -1,5 +1,6 @@
 """A kernel of your own: functions that repeat themselves."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,23 +8,16 @@ import numpy as np
 from gramian.kernels import Kernel
 
 
+@dataclass(eq=False, repr=False)
 class Periodic(Kernel):
     """``exp(−(2 / ℓ²) Σ_k sin²(π (x_k − z_k) / p))`` with length scale ℓ and period p."""
 
     _parameters = ("length_scale", "period")
 
-    def __init__(
-        self,
-        length_scale: float = 1.0,
-        period: float = 1.0,
-        length_scale_bounds: Any = (1e-5, 1e5),
-        period_bounds: Any = (1e-5, 1e5),
-    ):
-        self.length_scale = length_scale
-        self.period = period
-        self.length_scale_bounds = length_scale_bounds
-        self.period_bounds = period_bounds
-        self._validate()
+    length_scale: float = 1.0
+    period: float = 1.0
+    length_scale_bounds: Any = (1e-5, 1e5)
+    period_bounds: Any = (1e-5, 1e5)
 
     def _angles(self, X, Z):
         """π (x_k − z_k) / p, one feature at a time: never an n × m × d array."""
