@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-import gramian.estimators.machine
+import gramian.estimators.smooth
 from gramian import KernelLogisticRegression, KernelRidge, KernelSVC
 from gramian.kernels import RBF
 from gramian.labels import Identity
@@ -42,7 +42,7 @@ def counted(monkeypatch):
         operators.append(CountingOperator(operator))
         return Problem(operators[-1], *args)
 
-    monkeypatch.setattr(gramian.estimators.machine, "Problem", counting)
+    monkeypatch.setattr(gramian.estimators.smooth, "Problem", counting)
     return operators
 
 

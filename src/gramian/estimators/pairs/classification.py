@@ -217,7 +217,7 @@ def pairwise_from_svc(svc: Any, left_columns: Any = None, right_columns: Any = N
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.estimators.pairs.pairwise import pairwise_from_svc
+    >>> from gramian.pairwise import pairwise_from_svc
     >>> from sklearn.svm import SVC
     >>> X = np.random.default_rng(0).normal(size=(40, 4))
     >>> svc = SVC(gamma=0.5).fit(X, X[:, 0] * X[:, 2] > 0)

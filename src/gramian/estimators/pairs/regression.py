@@ -144,7 +144,8 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
         targets = self._targets().read(data)
         operator, record = targets.prior.operator(data.X, targets.values, self._gram())
         problem = Problem(operator, targets.loss, targets.values, values, targets.weights)
-        whole = solvers.minres(problem, tol=self.tol, **self._limits())
+        minres = self._solvers.named["minres"]
+        whole = minres(problem, tol=self.tol, **self._limits())
         A, U = (np.reshape(array, problem.shape) for array in (whole.coefficients, whole.latent))
         objectives = problem.objective(A, U)
         fitted = Fitted(

@@ -17,7 +17,7 @@ class TreeDecisions:
     """Methods of a classifier with `classes_`, `taxonomy_` (or None) and `predict_proba`."""
 
     classes_: Array
-    taxonomy_: Taxonomy | None
+    taxonomy_: Any  # a Taxonomy, or None for a flat model
 
     predict_proba: Callable[[Any], Array]
 
