@@ -17,9 +17,6 @@ from gramian.losses import log_sum_exp, softmax
 class NumberAnswers(RegressorMixin):
     """The latent values themselves."""
 
-    _latent: Any
-    _single_output: bool
-
     def predict(self, X: Any) -> Array:
         """Predict.
 
@@ -39,9 +36,6 @@ class NumberAnswers(RegressorMixin):
 
 class ClassAnswers(ClassifierMixin):
     """The class with the largest latent value; the sign of the only one if there are two classes."""
-
-    _latent: Any
-    classes_: Array
 
     def decision_function(self, X: Any) -> Array:
         """Return the latent values.

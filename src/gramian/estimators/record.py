@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,9 +16,6 @@ from sklearn.utils.validation import validate_data
 
 from gramian._core.arrays import Array
 from gramian._core.validation import naming_text
-from gramian.operators import OperatorRecord
-from gramian.selection.prior import Prior
-from gramian.solvers import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +34,6 @@ class Model(BaseEstimator):
 
     _fitted: Fitted
 
-    # what some of the estimators find; declared here, because annotations of dataclasses would be parameters
-    n_features_in_: int
-    classes_: Any
-    X_fit_: Any
-    dual_coef_: Array
-    intercept_: Array
-    operator_: OperatorRecord
-    solution_: Solution
-    kernel_: Any
-    coef_: np.ndarray
-    support_: np.ndarray
-    taxonomy_: Any
-    _prior: Prior
-
-    kernel: Any  # a parameter of some
-
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)
 
@@ -60,13 +41,11 @@ class Model(BaseEstimator):
         names = vars(self)["_fitted"].values if self.__sklearn_is_fitted__() else ()
         return sorted({*super().__dir__(), *names})
 
-    if not TYPE_CHECKING:  # type checkers shall report names that no class declares
-
-        def __getattr__(self, name: str) -> Any:
-            fitted = vars(self).get("_fitted")
-            if fitted is not None and name in fitted.values:
-                return fitted.values[name]
-            return object.__getattribute__(self, name)  # a property raises its own error again
+    def __getattr__(self, name: str) -> Any:
+        fitted = vars(self).get("_fitted")
+        if fitted is not None and name in fitted.values:
+            return fitted.values[name]
+        return object.__getattribute__(self, name)  # a property raises its own error again
 
 
 def validated(model: Model, X: Any, y: Any, **checks: Any) -> tuple[Array, Array, dict[str, Any]]:

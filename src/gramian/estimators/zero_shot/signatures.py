@@ -61,13 +61,6 @@ class TrainingClasses(NamedTuple):
 class ClassDescriptions(ClassifierMixin, Model):
     """Base of classifiers with parameters ``signatures`` and ``candidates``; a subclass says how well a class suits."""
 
-    signatures: Any
-    candidates: Any
-    classes_: np.ndarray
-    seen_classes_: np.ndarray
-    signatures_: np.ndarray
-    attribute_names_: np.ndarray
-
     def _class_scores(self, X: Any, classes: np.ndarray, signatures: np.ndarray) -> np.ndarray:
         """How well each class suits each example, shape (n_samples, n_classes)."""
         raise NotImplementedError

@@ -150,30 +150,60 @@ def _extrapolate(X, linear, label, z, points, places, path):
     Coordinate ascent creeps where curvature is small; differences of its epochs then shrink like a geometric series,
     whose limit the combination of epochs with the smallest difference estimates (Bertrand & Massias, 2021).
     """
-    differences = path[1:] - path[:-1]
-    gram = differences @ differences.T
-    scale, epochs = np.trace(gram), len(gram)
-    if scale == 0:
-        return
-    weights = np.linalg.solve(gram + 1e-10 * scale * np.eye(epochs), np.ones(epochs))
-    total = weights.sum()
-    if not np.isfinite(total) or total == 0:
-        return
-    a, variance, signs = linear.A[label], linear.R[label, label], linear.signs[label][points]
-    bound, old = signs * linear.caps[label][points], a[points]
-    low, high = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
-    step = np.minimum(np.maximum((weights / total) @ places[1:], low), high) - old
-    change = np.zeros(z.size)  # of Xᵀ a
-    for s in range(points.size):
+    a, variance, signs = linear.A[label], linear.R[label, label], linear.signs[label]
+    weights = _smallest_combination(path)
+    change, step = np.zeros(z.size), np.zeros(points.size)  # of Xᵀ a and of a
+    slope = curvature = 0.0
+    for s, i in enumerate(points):
+        goal, bound = 0.0, signs[i] * linear.caps[label, i]
+        for e in range(weights.size):
+            goal += weights[e] * places[e + 1, s]
+        step[s] = min(max(goal, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
-            row_add(X, points[s], step[s], change)
-    slope = np.sum(signs * linear.margins[label][points] * step) - np.dot(change, z)
-    curvature = variance * np.dot(change, change)
-    if slope <= 0:
+            row_add(X, i, step[s], change)
+            slope += signs[i] * linear.margins[label, i] * step[s]
+    for j in range(z.size):
+        slope -= change[j] * z[j]
+        curvature += variance * change[j] * change[j]
+    if not slope > 0:
         return
     length = 1.0 if slope >= curvature else slope / curvature
-    a[points] = np.minimum(np.maximum(old + length * step, low), high)
-    z += length * variance * change
+    for s, i in enumerate(points):
+        bound = signs[i] * linear.caps[label, i]
+        a[i] = min(max(a[i] + length * step[s], min(bound, 0.0)), max(bound, 0.0))
+    for j in range(z.size):
+        z[j] += length * variance * change[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _smallest_combination(path):
+    """Weights that sum to one and make the combination of the differences of a path the smallest.
+
+    Gaussian elimination of their few normal equations; NumPy's solver takes seconds to compile.
+    """
+    n = path.shape[0] - 1
+    M, b = np.zeros((n, n)), np.ones(n)
+    for j in range(path.shape[1]):
+        for e in range(n):
+            for f in range(n):
+                M[e, f] += (path[e + 1, j] - path[e, j]) * (path[f + 1, j] - path[f, j])
+    ridge = 1e-10 * np.trace(M)
+    if ridge == 0:  # nothing has moved: the last epoch is as good as any
+        b[: n - 1] = 0.0
+        return b
+    for k in range(n):
+        M[k, k] += ridge
+    for k in range(n):
+        for e in range(k + 1, n):
+            factor = M[e, k] / M[k, k]
+            b[e] -= factor * b[k]
+            for f in range(k, n):
+                M[e, f] -= factor * M[k, f]
+    for k in range(n - 1, -1, -1):
+        for f in range(k + 1, n):
+            b[k] -= M[k, f] * b[f]
+        b[k] /= M[k, k]
+    return b / b.sum()
 
 
 @numba.njit(cache=True, parallel=True)
@@ -192,10 +222,11 @@ def visit_labels(X, linear, batch, Z, seeds, line_search, extrapolate):
     for b in numba.prange(batch.size):
         label = batch[b]
         a, z, variance = A[label], Z[b], linear.R[label, label]
-        if line_search:
-            before[b] = a
-        change[b] = -z
-        counts[b] = _visit(X, linear, label, z, seeds[label], extrapolate)
+        for i in range(n if line_search else 0):
+            before[b, i] = a[i]
+        for j in range(z.size):
+            change[b, j] = -z[j]
+        counts[b, 0], counts[b, 1] = _visit(X, linear, label, z, seeds[label], extrapolate)
         for j in range(z.size):
             start = -change[b, j]
             change[b, j] = (z[j] - start) / variance
@@ -279,6 +310,11 @@ def visit_points_apart(X, linear, points):
     V = linear.V
     for panel in numba.prange((V.shape[0] + PANEL - 1) // PANEL):
         first, last = panel * PANEL, min((panel + 1) * PANEL, V.shape[0])
-        columns = np.ascontiguousarray(V[first:last].T)
+        columns = np.empty((V.shape[1], last - first))
+        for c in range(last - first):
+            for j in range(V.shape[1]):
+                columns[j, c] = V[first + c, j]
         _visit_points_of_panel(X, linear, points, first, columns)
-        V[first:last] = columns.T
+        for c in range(last - first):
+            for j in range(V.shape[1]):
+                V[first + c, j] = columns[j, c]
