@@ -73,7 +73,7 @@ class ContrastProblem:
     contrasts: Contrasts
     penalty: Any
     caps: Any = 1.0
-    examples: np.ndarray | None = None
+    examples: Any = None  # an array once the problem is made
 
     def __post_init__(self) -> None:
         inputs = as_rows(self.inputs)
@@ -141,7 +141,7 @@ class ContrastProblem:
         """Return coefficients (n, m) of a subgradient of the losses, from their worst contrasts (section 4.1)."""
         c, A = self.contrasts, np.zeros(self.shape)
         found = np.flatnonzero(worst >= 0)
-        contrast, rows = worst[found], self.examples[found]  # pyright: ignore[reportOptionalSubscript]
+        contrast, rows = worst[found], self.examples[found]
         weight = self.caps[found] * c.scale[contrast]
         np.add.at(A, (rows, c.own[contrast]), -weight)
         np.add.at(A, (rows, c.rival[contrast]), weight)
