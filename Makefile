@@ -24,10 +24,11 @@ demo: .venv/.stamp-plot ## a first look: fit, certify and plot on handwritten di
 	.venv/bin/gramian demo
 
 # One BLAS thread per worker: workers times threads on the same cores is slower than either.
-# The tests of a file stay in one worker, so that what they need is compiled once and not by each worker.
+# The tests of a file stay in one worker, so that what they need is compiled once and not by each worker; tests/conftest.py
+# puts the files that take longest first.
 test: .venv/.stamp-test ## tests, and the examples in the docstrings
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
-	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 docs: .venv/.stamp-docs ## build the documentation into docs/_build/html
 	$(PY) -m sphinx -W --keep-going -j auto -b html $(SPHINXOPTS) docs docs/_build/html
