@@ -165,7 +165,7 @@ def test_refusals(data):
     with pytest.raises(NotFittedError):
         NormalCosineDisplay.from_estimator(_model())
     ridge = KernelRidge().fit(data[0], np.arange(30.0))
-    with pytest.raises(TypeError, match="normals of nodes.*got KernelRidge"):
+    with pytest.raises(TypeError, match=r"normals of nodes.*got KernelRidge"):
         NormalCosineDisplay.from_estimator(ridge)
     machine = _model(kernel="precomputed").fit(data[0] @ data[0].T, data[1])
     with pytest.raises(ValueError, match="X must be given for a precomputed kernel"):
