@@ -182,11 +182,11 @@ def _smallest_combination(path):
     Gaussian elimination of their few normal equations; NumPy's solver takes seconds to compile.
     """
     n = path.shape[0] - 1
-    M, b = np.zeros((n, n)), np.ones(n)
-    for j in range(path.shape[1]):
-        for e in range(n):
-            for f in range(n):
-                M[e, f] += (path[e + 1, j] - path[e, j]) * (path[f + 1, j] - path[f, j])
+    D, b = np.empty((n, path.shape[1])), np.ones(n)
+    for e in range(n):
+        for j in range(path.shape[1]):
+            D[e, j] = path[e + 1, j] - path[e, j]
+    M = D @ D.T
     ridge = 1e-10 * np.trace(M)
     if ridge == 0:  # nothing has moved: the last epoch is as good as any
         b[: n - 1] = 0.0
