@@ -98,7 +98,7 @@ def table() -> str:
 
 def _entry(name: str, what: str, indent: int) -> list[str]:
     head = " " * indent + name.ljust(18 - indent)
-    return textwrap.wrap(what, 110, initial_indent=head, subsequent_indent=" " * 18)
+    return textwrap.wrap(what, 88, initial_indent=head, subsequent_indent=" " * 18)
 
 
 def with_rooms(page: str) -> str:
@@ -121,7 +121,7 @@ def picture(theme: str) -> str:
     """The rooms by layers, what they import, and the way of the data, as SVG."""
     colours = THEMES[theme]
     places = _places()
-    height = max(y for _, y, _ in places.values()) + BOX + 20
+    height = max(y for _, y, _ in places.values()) + BOX + 34
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="system-ui, sans-serif">',
@@ -135,7 +135,7 @@ def picture(theme: str) -> str:
         parts += _box(room, places[room["name"]], numbers, colours)
     legend = "   ".join(f"{k} {step['what']}" for k, step in enumerate(steps, 1))
     parts.append(
-        f'<text x="{WIDTH / 2}" y="{height - 4}" font-size="12" text-anchor="middle" '
+        f'<text x="{WIDTH / 2}" y="{height - 14}" font-size="12" text-anchor="middle" '
         f'fill="{colours["path"]}" xml:space="preserve">{html.escape(legend)}</text>'
     )
     return "\n".join([*parts, "</svg>\n"])
