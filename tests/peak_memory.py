@@ -42,7 +42,8 @@ found = {}
 def measured(script: str, *arguments: str) -> dict[str, int]:
     """Run a script that fills ``found``, and return that."""
     # a fixed threshold gives freed arrays back at once, so that one measurement cannot hide in another's memory
-    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "131072"}
+    # and threads beside those of another worker take many times as long, most of it waiting
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "131072", "NUMBA_NUM_THREADS": "1"}
     text = PRELUDE + script + "\nprint(json.dumps(found))"
     command = [sys.executable, "-c", text, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
