@@ -533,8 +533,16 @@ def test_frames_are_brought_into_the_order_of_the_labels():
 @pytest.mark.parametrize(
     "index, columns, words",
     [
-        (["a", "x", "y"], ["a", "x", "y"], "in its index; missing: 'b', 'c'"),
-        (["a", "b", "c"], ["a", "b", "d"], "in its columns; missing: 'c'"),
+        (
+            ["a", "x", "y"],
+            ["a", "x", "y"],
+            "in its index, or be an array in their order; missing: 'b', 'c'",
+        ),
+        (
+            ["a", "b", "c"],
+            ["a", "b", "d"],
+            "in its columns, or be an array in their order; missing: 'c'",
+        ),
         (["a", "b", "b"], ["a", "b", "b"], "twice in its index: 'b'"),
     ],
 )

@@ -123,7 +123,7 @@ def _in_order(argument: str, matrix: Any, names: Any, unit: str) -> Any:
             raise ValueError(f"{argument} names {unit}s twice in its {place}: {listed(twice)}.")
         known = {name: k for k, name in enumerate(labels)}
         places.append(known)
-        demand = f"{argument} must name a row and a column for each {unit}, also in its {place}"
+        demand = f"{argument} must name every {unit} in its {place}, or be an array in their order"
         check_present(demand, dict.fromkeys([*wanted, *index]), known)
     return values[np.ix_(*([place[name] for name in wanted] for place in places))]
 
