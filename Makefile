@@ -5,7 +5,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test docs lint format bench clean distclean
+.PHONY: help demo test slow docs lint format bench clean distclean
 
 PY := .venv/bin/python
 PYTEST_WORKERS ?= auto
@@ -28,7 +28,11 @@ demo: .venv/.stamp-plot ## a first look: fit, certify and plot on handwritten di
 # puts the files that take longest first.
 test: .venv/.stamp-test ## tests, and the examples in the docstrings
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
-	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# These start processes of their own and measure them, so nothing else runs beside them.
+slow: .venv/.stamp-test ## tests of memory and of interruptions, one after the other
+	$(PY) -m pytest -m slow tests $(PYTEST_ARGS)
 
 docs: .venv/.stamp-docs ## build the documentation into docs/_build/html
 	$(PY) -m sphinx -W --keep-going -j auto -b html $(SPHINXOPTS) docs docs/_build/html

@@ -15,11 +15,9 @@ numba.set_num_threads(1)
 
 # Few tests that take long: these files begin first, so that no worker is left with one of them at the end.
 LONGEST = (
-    "estimators/test_memory.py",
     "test_docs_examples.py",
     "margin/test_margin_solvers.py",
     "margin/test_multilabel.py",
-    "operators/test_memory.py",
     "margin/test_multilabel_checks.py",
     "zero_shot/test_zero_shot_attributes.py",
     "estimators/test_sklearn_checks.py",
@@ -28,7 +26,6 @@ LONGEST = (
     "pairs/test_pairwise.py",
     "tree_code/test_near_cells.py",
     "margin/test_coordinate_ascent.py",
-    "test_interruption.py",
     "test_walks.py",
     "compiled/test_radial.py",
 )

@@ -14,6 +14,8 @@ import threading
 
 import pytest
 
+pytestmark = pytest.mark.slow  # and best alone: what is measured is how soon work ends
+
 LIMIT = 60  # seconds after which an interruption counts as ignored
 
 SCRIPT = """

@@ -12,6 +12,8 @@ from peak_memory import MiB, measured
 
 from gramian import KernelLogisticRegression, KernelRidge, KernelSVC, M3LClassifier
 
+pytestmark = pytest.mark.slow  # and best alone: threads beside those of other tests mostly wait
+
 SCRIPT = """
 import warnings
 import sklearn

@@ -3,6 +3,8 @@
 import pytest
 from peak_memory import MiB, measured
 
+pytestmark = pytest.mark.slow  # and best alone: threads beside those of other tests mostly wait
+
 SCRIPT = """
 import scipy.sparse as sp
 from gramian import Pairs

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, prange
 
 from gramian._core.arrays import Array, is_numpy, namespace
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 
 COMPILED_ENTRIES = 2**15  # with fewer entries, the plain expressions take microseconds
 PARALLEL_ENTRIES = 2**20  # with fewer entries, threads cost more than they gain
@@ -87,7 +87,7 @@ def serial_or_parallel(**options: Any):
         twin = FunctionType(function.__code__, function.__globals__, function.__name__)
         twin.__qualname__ = f"{function.__qualname__}_parallel"
         serial = njit(cache=True, **options)(function)
-        parallel = njit(cache=True, parallel=True, **options)(twin)
+        parallel = parallel_loops(**options)(twin)
 
         def run(first: np.ndarray, *others: np.ndarray) -> Any:
             if first.size < PARALLEL_ENTRIES:

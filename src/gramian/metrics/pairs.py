@@ -35,7 +35,7 @@ from numba import njit, prange
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gramian._core.arrays import to_numpy
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.metrics._checks import check_labels, check_values, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting
@@ -257,7 +257,7 @@ def _ranks(values, tolerance):
     return order, rank
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def _row_with_later_rows(row, starts, columns, y, scores, y_tolerance, score_tolerance):
     """Concordant and comparable interactions of one row with each later one."""
     n_later = starts.size - 2 - row

@@ -39,7 +39,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 
 _LANES = 16
@@ -135,7 +135,7 @@ def _compiled(B, tree, source, up, scale, down, target):
     return out.reshape(n, target.size, *B.shape[2:])
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def _sweep_pieces(B, out, pieces, steps):
     rows = steps.rows
     blocks = (B.shape[0] + rows - 1) // rows

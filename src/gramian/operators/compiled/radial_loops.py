@@ -27,6 +27,8 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic, overload
 
+from gramian._core.threads import parallel_loops
+
 # Neither nnan nor ninf: distances may overflow, and NaN must show.
 FLAGS = {"contract", "reassoc", "nsz"}
 GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
@@ -198,7 +200,7 @@ def _add_column_sums(S, width, B, j0, sums):
             total[j] += (a[j] * ba + b[j] * bb) + (c[j] * bc + d[j] * bd)
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def fused_block(rows, columns, first, last, profile, totals, sums):
     """Add the products of the rows with the columns from first to last to the `totals` of the rows.
 
@@ -248,7 +250,7 @@ def _tile_by_expansion(X, xx, Z, zz, profile, tile):
         apply_profile(row, profile)
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def tile_block(rows, columns, expand, profile, tile, totals, sums):
     """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
 
@@ -275,7 +277,7 @@ def tile_block(rows, columns, expand, profile, tile, totals, sums):
             np.dot(tile[lo:hi].T, B_rows[lo:hi], sums[task])
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def add_up(sums, totals):
     """totals[j, k] += Σ_task sums[task, k, j], in the precision of `totals`."""
     for strip in prange((totals.shape[0] + STRIP - 1) // STRIP):

@@ -21,9 +21,9 @@ Floor
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.operators.compiled.radial_loops import FLAGS
 
 # Columns of four rows: 64 KiB, half of it streamed from memory while the rest is used.
@@ -69,7 +69,7 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def _multiply(M, columns, out):
     k = columns.shape[0]
     for group in prange(M.shape[0] // _ROWS):

@@ -33,7 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import get_num_threads, njit, prange
 
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
@@ -137,7 +137,7 @@ def _row_times_block(columns, values, B, row):
             row[k] += a * s[k]
 
 
-@njit(cache=True, parallel=True, fastmath={"contract"})
+@parallel_loops(fastmath={"contract"})
 def _times_block(indptr, indices, data, B, bounds, out):
     for task in prange(bounds.size - 1):
         for i in range(bounds[task], bounds[task + 1]):
@@ -145,7 +145,7 @@ def _times_block(indptr, indices, data, B, bounds, out):
             _row_times_block(indices[entries], data[entries], B, out[i])
 
 
-@njit(cache=True, parallel=True, fastmath={"contract"})
+@parallel_loops(fastmath={"contract"})
 def _gram_blocks(X, Zt, B, first, last, threads, out):
     """Columns of X (Zᵀ B) in blocks; each thread has room for one block of B and of ZᵀB."""
     for task in prange(threads):
@@ -167,7 +167,7 @@ def _gram_blocks(X, Zt, B, first, last, threads, out):
                 out[i, j : j + width] = row[:width]
 
 
-@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
+@parallel_loops(fastmath={"contract", "reassoc"})
 def _times_vector(indptr, indices, data, vector, bounds, out):
     for task in prange(bounds.size - 1):
         for i in range(bounds[task], bounds[task + 1]):

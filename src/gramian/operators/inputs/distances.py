@@ -23,10 +23,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from gramian._core.arrays import Array, row_blocks
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.kernels import Kernel
 from gramian.kernels.stationary import scaled, squared_distances
 from gramian.operators.compiled.radial_loops import FLAGS, exp2
@@ -99,7 +99,7 @@ class SquaredDistances:
         return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def _exp2_in_place(K):
     for i in prange(K.shape[0]):
         row = K[i]
@@ -107,7 +107,7 @@ def _exp2_in_place(K):
             row[j] = exp2(row[j])
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def _rbf_slopes(D, K, E, F, sums):
     """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
     for i in prange(D.shape[0]):

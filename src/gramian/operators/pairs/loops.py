@@ -23,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gramian._core.threads import parallel_loops
+
 _LOOSE = {"contract", "reassoc", "nsz"}
 TRANSPOSED_ROWS = 32  # that are written together: long enough stretches
 
@@ -81,7 +83,7 @@ def _add_rows(ptr, columns, values, factor, r, first, row):
             h = h2
 
 
-@njit(cache=True, parallel=True, fastmath=_LOOSE)
+@parallel_loops(fastmath=_LOOSE)
 def spread(cells, values, factor, width, out):
     """out[g] = V_g factor, ``width`` columns at a time so that those of factor stay in the cache."""
     bounds, ptr, columns = cells
@@ -95,7 +97,7 @@ def spread(cells, values, factor, width, out):
                     _add_rows(ptr, columns, values[g], factor, r, first, row)
 
 
-@njit(cache=True, parallel=True, fastmath=_LOOSE)
+@parallel_loops(fastmath=_LOOSE)
 def spread_transposed(cells, values, factor, width, out):
     """out[g] = (V_g factor)ᵀ; some rows are made in a buffer and written in long stretches."""
     bounds, ptr, columns = cells
@@ -115,7 +117,7 @@ def spread_transposed(cells, values, factor, width, out):
                             out[g, first + k, group + m] = buffer[m, k]
 
 
-@njit(cache=True, parallel=True, fastmath=_LOOSE)
+@parallel_loops(fastmath=_LOOSE)
 def read(cells, left, inner, out):
     """out[g, h] = left[i, :] · inner[g, columns[h], :] for the cells h of row i."""
     bounds, ptr, columns = cells
@@ -145,7 +147,7 @@ def read(cells, left, inner, out):
                     h += 1
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def fill(cells, values, out):
     """Write V_g as whole matrices."""
     bounds, ptr, columns = cells
@@ -157,7 +159,7 @@ def fill(cells, values, out):
                     out[g, r, columns[h]] = values[g, h]
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def multiply_each(bounds, left, stack, out):
     """out[g] = left stack[g], by blocks of rows."""
     for part in prange(bounds.size - 1):
@@ -166,7 +168,7 @@ def multiply_each(bounds, left, stack, out):
             np.dot(left[first:last], stack[g], out[g, first:last])
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def multiply_turned(bounds, left, stack, out):
     """out[g] = left stack[g]ᵀ, by blocks of rows."""
     for part in prange(bounds.size - 1):
@@ -175,7 +177,7 @@ def multiply_turned(bounds, left, stack, out):
             np.dot(left[first:last], stack[g].T, out[g, first:last])
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def multiply_and_read(cells, left, inner, whole, out):
     """out[g, h] = (left inner[g])[i, columns[h]], by blocks of rows; ``whole`` is room for one product."""
     bounds, ptr, columns = cells

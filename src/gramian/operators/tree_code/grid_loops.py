@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gramian._core.threads import parallel_loops
 from gramian.operators.compiled.radial_loops import FLAGS
 
 
@@ -98,7 +99,7 @@ def _sum_of_nodes(row, outer, each):
     return total
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def interpolate(side, rule, values, grid, part, to_nodes):
     """Between the points of cells part[0] to part[1] − 1 and their nodes, grid (cells, k, p^d).
 

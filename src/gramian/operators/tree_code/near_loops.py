@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gramian._core.threads import parallel_loops
 from gramian.operators.compiled.radial_loops import (
     FLAGS,
     GROUP,
@@ -111,7 +112,7 @@ def _descend(tree, low, high, radius, profile, error, runs):
     return n_runs, n_points, bound
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
@@ -124,7 +125,7 @@ def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out
         n_runs[box], n_points[box], left_out[box] = counts
 
 
-@njit(cache=True, parallel=True)
+@parallel_loops()
 def list_near(tree, targets, radius, profile, starts, runs):
     """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``."""
     low, high = targets
@@ -133,7 +134,7 @@ def list_near(tree, targets, radius, profile, starts, runs):
         _descend(tree, low[box], high[box], radius, profile, np.inf, own)
 
 
-@njit(cache=True, parallel=True, fastmath=FLAGS)
+@parallel_loops(fastmath=FLAGS)
 def near_product(lists, B, profile, first, last, out):
     """Products of the target cells first to last − 1 with their near points, into rows of out; B is (k, m).
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from gramian._core.threads import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_dot, row_add
 
 MAX_STEPS = 10  # between contrasts, in one visit
@@ -187,7 +188,7 @@ def _gap(dual, unit, q, f):
     return cap * largest, cap * largest - paid
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def scan(X, dual, P, losses, gaps, chunks):
     """Write the losses and gaps of all units, from features."""
     m, size = P.shape[1], losses.size
@@ -199,7 +200,7 @@ def scan(X, dual, P, losses, gaps, chunks):
             losses[k], gaps[k] = _gap(dual, k, q, f)
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def scan_scores(Q, dual, losses, gaps, chunks):
     """Write the losses and gaps of all units, from scores Q (n, m)."""
     m, size = Q.shape[1], losses.size

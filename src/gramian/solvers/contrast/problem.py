@@ -31,7 +31,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.labels.margins.contrasts import Contrasts
 from gramian.operators.inputs.feature_rows import as_rows
 
@@ -148,7 +148,7 @@ class ContrastProblem:
         return A
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def _worst(start, own, rival, scale, labels, examples, U):
     costs = np.zeros(labels.size)
     worst = np.full(labels.size, -1)

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numba.extending import overload
 
+from gramian._core.threads import parallel_loops
 from gramian.solvers.margin.batches import common_step
 from gramian.solvers.margin.problem import pulls
 
@@ -210,7 +211,7 @@ def mixed(V, weights, u):
     return work
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def visit_labels(labels, batch, factor, floor):
     """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
 

@@ -37,7 +37,7 @@ from gramian._core.threads import exclusive, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.solvers.margin import coordinate_loops as loops
 from gramian.solvers.margin.ascent import Ascent
-from gramian.solvers.margin.batches import label_batches
+from gramian.solvers.margin.batches import common_step, label_batches
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
@@ -110,8 +110,8 @@ class _CoordinateAscent(Ascent):
             norms=features.diagonal(),
             R=self.R,
             signs=np.ascontiguousarray(problem.signs.T),
-            margins=problem.margins.T,
-            caps=problem.caps.T,
+            margins=_for_labels(problem.margins),
+            caps=_for_labels(problem.caps),
             A=self.A,
             V=self.V,
             active=np.ones(self.A.shape, dtype=np.bool_),
@@ -170,13 +170,20 @@ class _CoordinateAscent(Ascent):
         for every in self.batches:
             batch = every[busy[every]]
             R = self.R[np.ix_(batch, batch)]
-            line_search = bool(np.count_nonzero(R - np.diag(np.diag(R))))
+            coupled = bool(np.count_nonzero(R - np.diag(np.diag(R))))
+            before = self.A[batch] if coupled else np.empty((batch.size, 0))
+            change = np.empty((batch.size, self.V.shape[1]))
             with exclusive(), single_threaded_blas():
                 Z = self.weights(batch)
-                counts = loops.visit_labels(
-                    self.X, self.linear, batch, Z, seeds, line_search, extrapolate
-                )
-            self._count(counts.sum())
+                steps, slopes = loops.visit_labels(
+                    self.X, self.linear, batch, Z, before, change, seeds, extrapolate
+                ).T
+            # labels that are not coupled take their whole step
+            step = common_step(self.R, batch, slopes.sum(), change, change) if coupled else 1.0
+            self.V[batch] += step * change
+            if step < 1:
+                self.A[batch] = before + step * (self.A[batch] - before)
+            self._count(steps.sum())
 
     def sweep_across(self) -> None:
         """Visit every example that has an active coefficient."""
@@ -193,3 +200,8 @@ class _CoordinateAscent(Ascent):
             taken += loops.visit_points(self.X, self.linear, chunk, Z)
         self._count(taken)
         self.operations += (self.V.size + float(taken)) * n_labels
+
+
+def _for_labels(values: np.ndarray) -> np.ndarray:
+    """Values of examples and labels with a row for each label, of length one if all examples have the same."""
+    return np.array(values[:1].T if values.strides[0] == 0 else values.T, order="C")

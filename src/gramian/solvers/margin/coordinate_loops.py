@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from gramian._core.threads import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
-from gramian.solvers.margin.batches import common_step
 
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
@@ -26,11 +26,17 @@ class LinearMargins(NamedTuple):
     norms: np.ndarray  # squared, of the examples
     R: np.ndarray
     signs: np.ndarray  # (L, n), as margins, caps, A and active
-    margins: np.ndarray
+    margins: np.ndarray  # as caps (L, n), or (L, 1) if they are the same for all examples
     caps: np.ndarray
     A: np.ndarray
     V: np.ndarray  # Aᵀ X, shape (L, d)
     active: np.ndarray  # which coefficients a visit looks at
+
+
+@numba.njit(cache=True, nogil=True)
+def _of(values, label, i):
+    """The margin or cap of a label and an example."""
+    return values[label, i if values.shape[1] > 1 else 0]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -42,34 +48,42 @@ def _best(a, pull, curvature, bound):
     return high if pull > 0 else low
 
 
-@numba.njit(cache=True, parallel=True)
+# A loop over threads whose body is another function compiles in a fraction of the time.
+
+
+@parallel_loops()
 def scan(X, linear, Z, slack, first, n_chunks):
     """Look at all examples of the labels from ``first`` on, one for each column of Z.
 
     Write which coefficients are active: those that can move, and those at a bound whose pull is below the label's
     ``slack``. Return dual value, gap and strongest pull of each chunk and label, shape (n_chunks, labels, 3).
     """
-    n, width = linear.A.shape[1], Z.shape[1]
-    active = linear.active  # Numba forgets what a parallel loop writes to an array inside a tuple
-    sums = np.zeros((n_chunks, width, 3))
+    sums = np.zeros((n_chunks, Z.shape[1], 3))
     for chunk in numba.prange(n_chunks):
-        u = np.empty(width)
-        for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
-            panel_dot(X, i, Z, 0, width, u)
-            for c in range(width):
-                label = first + c
-                a, y = linear.A[label, i], linear.signs[label, i]
-                target, bound = y * linear.margins[label, i], y * linear.caps[label, i]
-                pull = target - u[c]
-                room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
-                sums[chunk, c, 0] += a * (target - 0.5 * u[c])
-                sums[chunk, c, 1] += room * pull
-                if room != 0:
-                    sums[chunk, c, 2] = max(sums[chunk, c, 2], abs(pull))
-                free = a != 0 and a != bound
-                near = bound != 0 and abs(pull) < slack[label]
-                active[label, i] = room != 0 or free or near
+        _scan_chunk(X, linear, Z, slack, first, chunk, sums)
     return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _scan_chunk(X, linear, Z, slack, first, chunk, sums):
+    """As `scan`, for one chunk of the examples."""
+    n, width, n_chunks = linear.A.shape[1], Z.shape[1], sums.shape[0]
+    u = np.empty(width)
+    for i in range(chunk * n // n_chunks, (chunk + 1) * n // n_chunks):
+        panel_dot(X, i, Z, 0, width, u)
+        for c in range(width):
+            label = first + c
+            a, y = linear.A[label, i], linear.signs[label, i]
+            target, bound = y * _of(linear.margins, label, i), y * _of(linear.caps, label, i)
+            pull = target - u[c]
+            room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
+            sums[chunk, c, 0] += a * (target - 0.5 * u[c])
+            sums[chunk, c, 1] += room * pull
+            if room != 0:
+                sums[chunk, c, 2] = max(sums[chunk, c, 2], abs(pull))
+            free = a != 0 and a != bound
+            near = bound != 0 and abs(pull) < slack[label]
+            linear.active[label, i] = room != 0 or free or near
 
 
 @numba.njit(cache=True, nogil=True)
@@ -90,12 +104,12 @@ def _epoch(X, linear, label, z, points, limit):
     stay, how many steps were taken, and the largest violation.
     """
     a, variance = linear.A[label], linear.R[label, label]
-    signs, margins, caps = linear.signs[label], linear.margins[label], linear.caps[label]
+    signs = linear.signs[label]
     worst = 0.0
     kept = taken = 0
     for i in points:
-        bound = signs[i] * caps[i]
-        pull = signs[i] * margins[i] - row_dot(X, i, z)
+        bound = signs[i] * _of(linear.caps, label, i)
+        pull = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z)
         moves = a[i] != (max(bound, 0.0) if pull > 0 else min(bound, 0.0))
         if moves:
             worst = max(worst, abs(pull))
@@ -155,13 +169,13 @@ def _extrapolate(X, linear, label, z, points, places, path):
     change, step = np.zeros(z.size), np.zeros(points.size)  # of Xᵀ a and of a
     slope = curvature = 0.0
     for s, i in enumerate(points):
-        goal, bound = 0.0, signs[i] * linear.caps[label, i]
+        goal, bound = 0.0, signs[i] * _of(linear.caps, label, i)
         for e in range(weights.size):
             goal += weights[e] * places[e + 1, s]
         step[s] = min(max(goal, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
             row_add(X, i, step[s], change)
-            slope += signs[i] * linear.margins[label, i] * step[s]
+            slope += signs[i] * _of(linear.margins, label, i) * step[s]
     for j in range(z.size):
         slope -= change[j] * z[j]
         curvature += variance * change[j] * change[j]
@@ -169,7 +183,7 @@ def _extrapolate(X, linear, label, z, points, places, path):
         return
     length = 1.0 if slope >= curvature else slope / curvature
     for s, i in enumerate(points):
-        bound = signs[i] * linear.caps[label, i]
+        bound = signs[i] * _of(linear.caps, label, i)
         a[i] = min(max(a[i] + length * step[s], min(bound, 0.0)), max(bound, 0.0))
     for j in range(z.size):
         z[j] += length * variance * change[j]
@@ -206,44 +220,37 @@ def _smallest_combination(path):
     return b / b.sum()
 
 
-@numba.njit(cache=True, parallel=True)
-def visit_labels(X, linear, batch, Z, seeds, line_search, extrapolate):
-    """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
+@parallel_loops()
+def visit_labels(X, linear, batch, Z, before, change, seeds, extrapolate):
+    """Visit the labels of a batch side by side, each as if the others stood still; write the change of their rows of V.
 
-    Z holds the rows (R V)[batch]; ``line_search`` is false if no two labels of the batch are correlated. Return steps
-    tried and taken by each label.
+    Z holds the rows (R V)[batch]; ``before`` the rows A[batch], or none of their columns if no slope is asked for.
+    Return for each label the number of steps tried and taken, and the slope of the dual along its change.
     """
-    A, V = linear.A, linear.V
-    n = A.shape[1]
-    before = np.empty((batch.size if line_search else 0, n))
-    change = np.empty((batch.size, Z.shape[1]))  # of V
-    slope = np.zeros(batch.size)
-    counts = np.zeros((batch.size, 2))
+    results = np.zeros((batch.size, 2))
     for b in numba.prange(batch.size):
-        label = batch[b]
-        a, z, variance = A[label], Z[b], linear.R[label, label]
-        for i in range(n if line_search else 0):
-            before[b, i] = a[i]
-        for j in range(z.size):
-            change[b, j] = -z[j]
-        counts[b, 0], counts[b, 1] = _visit(X, linear, label, z, seeds[label], extrapolate)
-        for j in range(z.size):
-            start = -change[b, j]
-            change[b, j] = (z[j] - start) / variance
-            slope[b] -= start * change[b, j]
-        if line_search:
-            for i in range(n):
-                target = linear.signs[label, i] * linear.margins[label, i]
-                slope[b] += target * (a[i] - before[b, i])
-    step = common_step(linear.R, batch, slope.sum(), change, change) if line_search else 1.0
-    for b in numba.prange(batch.size):
-        label = batch[b]
-        for j in range(Z.shape[1]):
-            V[label, j] += step * change[b, j]
-        if step < 1:
-            for i in range(n):
-                A[label, i] = before[b, i] + step * (A[label, i] - before[b, i])
-    return counts
+        results[b, 0], results[b, 1] = _visit_beside_others(
+            X, linear, batch[b], Z[b], before[b], change[b], seeds[batch[b]], extrapolate
+        )
+    return results
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit_beside_others(X, linear, label, z, before, change, seed, extrapolate):
+    """As `visit_labels`, for one of them."""
+    a, variance = linear.A[label], linear.R[label, label]
+    for j in range(z.size):
+        change[j] = -z[j]
+    tried, taken = _visit(X, linear, label, z, seed, extrapolate)
+    slope = 0.0
+    for j in range(z.size):
+        start = -change[j]
+        change[j] = (z[j] - start) / variance
+        slope -= start * change[j]
+    for i in range(before.size):
+        target = linear.signs[label, i] * _of(linear.margins, label, i)
+        slope += target * (a[i] - before[i])
+    return float(tried + taken), slope
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -265,8 +272,8 @@ def visit_points(X, linear, points, Z):
         for _ in range(2):
             for label in range(n_labels):
                 y, old = linear.signs[label, i], A[label, i]
-                pull = y * linear.margins[label, i] - u[label] - norm * mixed[label]
-                new = _best(old, pull, norm * R[label, label], y * linear.caps[label, i])
+                pull = y * _of(linear.margins, label, i) - u[label] - norm * mixed[label]
+                new = _best(old, pull, norm * R[label, label], y * _of(linear.caps, label, i))
                 if new == old:
                     continue
                 A[label, i] = new
@@ -295,8 +302,8 @@ def _visit_points_of_panel(X, linear, points, first, Z):
         for c in range(width):
             label = first + c
             y, old, variance = linear.signs[label, i], linear.A[label, i], linear.R[label, label]
-            pull = y * linear.margins[label, i] - variance * u[c]
-            new = _best(old, pull, linear.norms[i] * variance, y * linear.caps[label, i])
+            pull = y * _of(linear.margins, label, i) - variance * u[c]
+            new = _best(old, pull, linear.norms[i] * variance, y * _of(linear.caps, label, i))
             linear.A[label, i] = new
             change[c] = new - old
             moved = moved or new != old
@@ -304,7 +311,7 @@ def _visit_points_of_panel(X, linear, points, first, Z):
             panel_add(X, i, change, Z)
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def visit_points_apart(X, linear, points):
     """Coordinate ascent over examples for labels without correlation, a panel of labels at a time."""
     V = linear.V

@@ -25,7 +25,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, parallel_loops
 from gramian.operators.inputs.feature_rows import as_rows
 
 
@@ -121,7 +121,7 @@ def certificate(
     return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max(initial=0.0))
 
 
-@numba.njit(cache=True, parallel=True)
+@parallel_loops()
 def _sums(target, low, high, A, U):
     """Dual value, gap and largest violation of each label, shape (L, 3)."""
     sums = np.empty((A.shape[0], 3))
