@@ -21,8 +21,6 @@ LIMIT = 60  # seconds after which an interruption counts as ignored
 SCRIPT = """
 import gc, json, sys, threading
 import numpy as np
-import sklearn
-from sklearn.base import clone
 from gramian import KernelLogisticRegression, KernelRidge, M3LClassifier
 from gramian._core.threads import _GATE
 from gramian.kernels import RBF, Matern, RationalQuadratic
@@ -62,10 +60,6 @@ before = {id(model): dict(vars(model)) for model in (logistic, margin)}
 same = {id(logistic): {"operator": "dense"}, id(margin): {"solver": "smo", "tol": 1e-6}}
 fitted = KernelRidge(kernel).fit(few, few[:, 0])
 answers = fitted.predict(few)
-# Numba loses an interruption that comes while it compiles, so everything is compiled before
-with sklearn.config_context(working_memory=0.05):
-    for model in (logistic, margin):
-        clone(model).fit(few, y[:200])
 planned, c = TreeCode(Matern(0.01), X[:20_000]), b[:20_000]
 product = planned @ c  # plans
 assert planned.methods == ("near cells",)
@@ -97,8 +91,6 @@ cases = {
         lambda: agrees(LowRank(RBF(0.02), few, 200, random_state=0), 1e-4),
     ),
 }
-for name in ("streamed product", "streamed product by tiles", "tree code, planning", "low rank"):
-    cases[name][1]()
 for name, (work, check) in cases.items():
     interrupted = False
     gc.collect()  # Python loses an interruption that comes while it disposes of things

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit, prange
 
 from gramian._core.arrays import Array, is_numpy, namespace
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 
 COMPILED_ENTRIES = 2**15  # with fewer entries, the plain expressions take microseconds
 PARALLEL_ENTRIES = 2**20  # with fewer entries, threads cost more than they gain

@@ -22,31 +22,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
-from numba.core.cpu_options import ParallelOptions
 from threadpoolctl import ThreadpoolController
 
 _GATE = SimpleNamespace(lock=threading.RLock())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: vars(_GATE).update(lock=threading.RLock()))
-
-
-def parallel_loops(**options: Any) -> Any:
-    """Compile a function whose ``prange`` loops run on all threads, for use as a decorator.
-
-    Numba would also give threads to every array expression, which adds up to half to the time of the compilation.
-    """
-    others = (
-        "comprehension",
-        "reduction",
-        "inplace_binop",
-        "setitem",
-        "numpy",
-        "stencil",
-        "fusion",
-    )
-    # a dictionary, the public way to say this, is empty after the first signature
-    only_loops = ParallelOptions(dict.fromkeys(others, False))
-    return numba.njit(cache=True, parallel=only_loops, **options)
 
 
 def exclusive() -> AbstractContextManager[Any]:

@@ -35,7 +35,8 @@ from numba import njit, prange
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gramian._core.arrays import to_numpy
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 from gramian.metrics._checks import check_labels, check_values, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting

@@ -39,7 +39,8 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 
 _LANES = 16

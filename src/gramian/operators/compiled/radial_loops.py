@@ -27,7 +27,7 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic, overload
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 
 # Neither nnan nor ninf: distances may overflow, and NaN must show.
 FLAGS = {"contract", "reassoc", "nsz"}

@@ -23,7 +23,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 from gramian.operators.compiled.radial_loops import FLAGS
 
 # Columns of four rows: 64 KiB, half of it streamed from memory while the rest is used.

@@ -33,7 +33,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import get_num_threads, njit, prange
 
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task

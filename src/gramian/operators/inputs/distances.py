@@ -26,7 +26,8 @@ import numpy as np
 from numba import prange
 
 from gramian._core.arrays import Array, row_blocks
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 from gramian.kernels import Kernel
 from gramian.kernels.stationary import scaled, squared_distances
 from gramian.operators.compiled.radial_loops import FLAGS, exp2

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 
 _LOOSE = {"contract", "reassoc", "nsz"}
 TRANSPOSED_ROWS = 32  # that are written together: long enough stretches

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 from gramian.operators.compiled.radial_loops import FLAGS
 
 

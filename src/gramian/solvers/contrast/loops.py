@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_dot, row_add
 
 MAX_STEPS = 10  # between contrasts, in one visit

@@ -31,7 +31,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from gramian._core.threads import exclusive, parallel_loops
+from gramian._core.compilation import parallel_loops
+from gramian._core.threads import exclusive
 from gramian.labels.margins.contrasts import Contrasts
 from gramian.operators.inputs.feature_rows import as_rows
 

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 from gramian.solvers.margin.batches import common_step
 from gramian.solvers.margin.problem import pulls
 

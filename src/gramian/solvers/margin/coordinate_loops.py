@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from gramian._core.threads import parallel_loops
+from gramian._core.compilation import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
 
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
