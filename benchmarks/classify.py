@@ -75,7 +75,9 @@ class Result:
 
 def klr(intercept_variance: float = 1.0) -> KernelLogisticRegression:
     kernel = VARIANCE * RBF(LENGTH_SCALE)
-    return KernelLogisticRegression(kernel, intercept_variance=intercept_variance)
+    return KernelLogisticRegression(
+        kernel, intercept_variance=intercept_variance, regularization=1.0
+    )
 
 
 def svc() -> SVC:

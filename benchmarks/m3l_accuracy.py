@@ -262,7 +262,9 @@ class SignRidge(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, Y: np.ndarray) -> SignRidge:
         signs = 2.0 * Y - 1
         self.mean_ = signs.mean(axis=0)
-        model = KernelRidge(alpha=self.alpha, kernel=self.kernel, gamma=self.gamma)
+        model = KernelRidge(
+            alpha=self.alpha, kernel=self.kernel, gamma=self.gamma, regularization=1.0
+        )
         self.model_ = model.fit(X, signs - self.mean_)
         return self
 

@@ -115,7 +115,9 @@ def main() -> None:
     )
     with warnings.catch_warnings():  # compile on a few rows
         warnings.simplefilter("ignore")
-        KernelLogisticRegression(5.0 * Linear(), hierarchy=tree, max_iter=2).fit(X[:50], y[:50])
+        KernelLogisticRegression(
+            5.0 * Linear(), hierarchy=tree, max_iter=2, regularization=1.0
+        ).fit(X[:50], y[:50])
     print("\nTo a relative gap of 1e-8, the default:")
     fits(X, y, n, tree, tol=1e-8)
     print("\nAt the paper's budget of Newton and CG steps, none saved:")
@@ -136,7 +138,7 @@ def fits(X, y, n: int, tree: Taxonomy, tol: float) -> tuple[float, float, float]
         ("H1 hierarchical", tree, 30, 17),
     ):
         model = KernelLogisticRegression(
-            5.0 * Linear(), hierarchy=hierarchy, max_iter=steps, tol=tol
+            5.0 * Linear(), hierarchy=hierarchy, max_iter=steps, tol=tol, regularization=1.0
         )  # 5 is the start value of the paper
         with PeakMemory() as memory, warnings.catch_warnings(), budget(inner, tol):
             warnings.simplefilter("ignore", ConvergenceWarning)

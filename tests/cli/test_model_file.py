@@ -39,7 +39,7 @@ def empty_folder(monkeypatch, tmp_path):
 
 
 def fitted(**attributes):
-    model = KernelLogisticRegression().fit(X, X[:, 0] > 0)
+    model = KernelLogisticRegression(regularization=1.0).fit(X, X[:, 0] > 0)
     vars(model).update(attributes)
     return Pipeline([("model", model)])
 
@@ -61,8 +61,8 @@ def write_archive(pipeline, metadata=None):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_round_trip(task, kernel):
     models = {
-        "classification": KernelLogisticRegression(kernel).fit(X, X[:, 0] > 0),
-        "regression": KernelRidge(kernel).fit(X, X[:, 0]),
+        "classification": KernelLogisticRegression(kernel, regularization=1.0).fit(X, X[:, 0] > 0),
+        "regression": KernelRidge(kernel, regularization=1.0).fit(X, X[:, 0]),
     }
     pipeline = Pipeline([("model", models[task])])
     layout = Layout("columns", "y", 2, {"a": "number", "ä b": "text"}, {"id": "row numbers"}, 1, "integer")  # fmt: skip

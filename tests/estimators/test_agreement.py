@@ -54,7 +54,7 @@ def fitted(estimator, X=None, y=None, sample_weight=None, **params):
     """A tightly fitted model, by default on the data of `data`."""
     if X is None:
         X, y = data(estimator)
-    params = {"tol": TIGHT, **params}
+    params = {"tol": TIGHT, "regularization": 1.0, **params}
     return estimator(**params).fit(X, y, sample_weight=sample_weight)
 
 
@@ -454,7 +454,7 @@ def test_warm_start_needs_fewer_products_for_the_same_optimum(estimator, solver)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_warm_start_at_the_optimum_ends_at_once(estimator):
     X, y = data(estimator)
-    model = estimator(tol=1e-10, warm_start=True).fit(X, y)
+    model = estimator(tol=1e-10, warm_start=True, regularization=1.0).fit(X, y)
     coefficients = model.dual_coef_
     model.fit(X, y)
     assert model.solution_.n_iter == 0
@@ -465,7 +465,7 @@ def test_warm_start_at_the_optimum_ends_at_once(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_warm_start_ignores_coefficients_of_another_shape(estimator):
     X, y = data(estimator)
-    model = estimator(tol=TIGHT, warm_start=True).fit(X, y)
+    model = estimator(tol=TIGHT, warm_start=True, regularization=1.0).fit(X, y)
     model.fit(X[::2], y[::2])
     np.testing.assert_allclose(
         latent(model, NEW), latent(fitted(estimator, X[::2], y[::2]), NEW), atol=1e-7

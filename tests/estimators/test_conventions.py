@@ -149,7 +149,9 @@ def test_callbacks_are_not_part_of_the_model():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_grid_search(estimator):
     grid = {"kernel__length_scale": [1e-3, 1.0], "regularization": [0.1, 1e3]}
-    search = GridSearchCV(estimator(RBF(5.0)), grid, cv=KFold(3, shuffle=True, random_state=0))
+    search = GridSearchCV(
+        estimator(RBF(5.0), regularization=1.0), grid, cv=KFold(3, shuffle=True, random_state=0)
+    )
     search.fit(X, target(estimator))
     assert search.best_params_ == {"kernel__length_scale": 1.0, "regularization": 0.1}
     assert search.best_estimator_.kernel_ == RBF(1.0)
@@ -158,7 +160,9 @@ def test_grid_search(estimator):
 
 def test_grid_search_over_kernels():
     grid = {"kernel": ["linear", RBF(1.0), 2.0 * Matern("scale", nu=2.5)]}
-    search = GridSearchCV(KernelLogisticRegression(), grid, cv=3, error_score="raise")
+    search = GridSearchCV(
+        KernelLogisticRegression(regularization=1.0), grid, cv=3, error_score="raise"
+    )
     search.fit(X, CLASSES)
     assert isinstance(search.best_estimator_.kernel_, Kernel)
 
@@ -166,7 +170,7 @@ def test_grid_search_over_kernels():
 def test_grid_search_reaches_into_composed_kernels():
     grid = {"kernel__left__right__length_scale": [0.5, 2.0], "kernel__right__noise": [0.1, 1.0]}
     kernel = 2.0 * RBF(1.0) + White(0.5)
-    search = GridSearchCV(KernelRidge(kernel), grid, cv=3, error_score="raise")
+    search = GridSearchCV(KernelRidge(kernel, regularization=1.0), grid, cv=3, error_score="raise")
     search.fit(X, target(KernelRidge))
     assert search.best_estimator_.kernel_.left.right.length_scale in (0.5, 2.0)
     assert kernel == 2.0 * RBF(1.0) + White(0.5)
@@ -187,13 +191,15 @@ def test_pipeline_and_cross_val_score(estimator):
 def test_precomputed_kernels_are_split_on_both_sides():
     kernel = RBF(1.5)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    features = cross_val_score(KernelSVC(kernel), X, CLASSES, cv=folds)
-    values = cross_val_score(KernelSVC("precomputed"), kernel(X), CLASSES, cv=folds)
+    features = cross_val_score(KernelSVC(kernel, regularization=1.0), X, CLASSES, cv=folds)
+    values = cross_val_score(
+        KernelSVC("precomputed", regularization=1.0), kernel(X), CLASSES, cv=folds
+    )
     np.testing.assert_array_equal(features, values)
 
 
 def test_meta_estimators():
-    model = OneVsRestClassifier(KernelLogisticRegression()).fit(X, CLASSES)
+    model = OneVsRestClassifier(KernelLogisticRegression(regularization=1.0)).fit(X, CLASSES)
     assert model.score(X, CLASSES) > 0.9
 
 
@@ -208,7 +214,7 @@ def test_clone_keeps_parameters_and_forgets_the_fit(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_get_and_set_params(estimator):
-    model = estimator(2.0 * RBF(3.0))
+    model = estimator(2.0 * RBF(3.0), regularization=1.0)
     params = model.get_params()
     assert params["kernel__left__value"] == 2.0
     assert params["kernel__right__length_scale"] == 3.0
@@ -245,7 +251,7 @@ KERNELS = ["rbf", "linear", 2.0 * RBF([1.0, 2.0, 3.0, 4.0]) + 0.1 * Linear() + W
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "linear", "sum"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pickle_and_copy(estimator, kernel):
-    model = estimator(kernel).fit(X, target(estimator))
+    model = estimator(kernel, regularization=1.0).fit(X, target(estimator))
     same_model(model, pickle.loads(pickle.dumps(model)))
     same_model(model, copy.deepcopy(model))
 
@@ -255,7 +261,7 @@ def test_pickle_and_copy(estimator, kernel):
 def test_skops_round_trip(estimator, kernel):
     """A model can be shared without pickle; all there is to trust are plain classes of gramian."""
     skops = pytest.importorskip("skops.io")
-    model = estimator(kernel).fit(X, target(estimator))
+    model = estimator(kernel, regularization=1.0).fit(X, target(estimator))
     stored = skops.dumps(model)
     types = skops.get_untrusted_types(data=stored)
     assert types
@@ -297,7 +303,7 @@ def test_fitted_attributes(estimator, solver):
 @pytest.mark.parametrize("solver", ["newton", "kernel_cg"])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
 def test_stopping_short_is_said(estimator, solver):
-    model = estimator(solver=solver, max_iter=1, tol=1e-10)
+    model = estimator(solver=solver, max_iter=1, tol=1e-10, regularization=1.0)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, CLASSES)
     message = str(caught[0].message)
@@ -309,7 +315,7 @@ def test_stopping_short_is_said(estimator, solver):
 
 
 def test_html_representation():
-    model = KernelLogisticRegression(2.0 * RBF(3.0))
+    model = KernelLogisticRegression(2.0 * RBF(3.0), regularization=1.0)
     assert "KernelLogisticRegression" in model._repr_html_()
     fitted = model.fit(X, CLASSES)._repr_html_()
     assert "KernelLogisticRegression" in fitted
@@ -319,7 +325,7 @@ def test_html_representation():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_quiet_but_for_the_log(estimator, capfd, caplog):
     with caplog.at_level(logging.DEBUG):
-        model = estimator().fit(X, target(estimator))
+        model = estimator(regularization=1.0).fit(X, target(estimator))
         model.predict(NEW)
     assert capfd.readouterr() == ("", "")
     records = [record for record in caplog.records if record.name.startswith("gramian")]
@@ -336,9 +342,9 @@ def test_quiet_but_for_the_log(estimator, capfd, caplog):
 
 def test_little_memory_means_streaming():
     """The Gram matrix does not fit: it is computed as it is needed, the record says why, the model is the same."""
-    plenty = KernelLogisticRegression(tol=1e-14).fit(X, CLASSES)
+    plenty = KernelLogisticRegression(tol=1e-14, regularization=1.0).fit(X, CLASSES)
     with sklearn.config_context(working_memory=0.01):
-        little = KernelLogisticRegression(tol=1e-14).fit(X, CLASSES)
+        little = KernelLogisticRegression(tol=1e-14, regularization=1.0).fit(X, CLASSES)
     assert (plenty.operator_.name, little.operator_.name) == ("dense", "streamed")
     assert "75 x 75 values take 43.9 KiB" in little.operator_.reason
     assert "more than working_memory = 0.01 MiB" in little.operator_.reason
@@ -353,8 +359,8 @@ def test_read_only_memmap(tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     for estimator in ESTIMATORS:
         for operator in ("dense", "streamed"):
-            model = estimator(operator=operator).fit(mapped, target(estimator))
-            plain = estimator(operator=operator).fit(X, target(estimator))
+            model = estimator(operator=operator, regularization=1.0).fit(mapped, target(estimator))
+            plain = estimator(operator=operator, regularization=1.0).fit(X, target(estimator))
             np.testing.assert_array_equal(latent(model, mapped), latent(plain, X))
 
 
@@ -376,7 +382,7 @@ def test_threads_do_not_disturb_each_other(operator):
 def test_fits_do_not_change_their_input():
     features, y, weights = X.copy(), CLASSES.copy(), np.ones(len(X))
     for estimator in ESTIMATORS:
-        estimator().fit(features, y, sample_weight=weights)
+        estimator(regularization=1.0).fit(features, y, sample_weight=weights)
     np.testing.assert_array_equal(features, X)
     np.testing.assert_array_equal(y, CLASSES)
     np.testing.assert_array_equal(weights, 1)
@@ -397,9 +403,11 @@ def test_everything_follows_X(library, estimator, operator, weighted):
     """Arrays of another library in: fitted arrays and predictions of that library, equal to NumPy's."""
     y = target(estimator)
     weights = np.linspace(1, 2, len(X)) if weighted else None
-    reference = estimator(operator=operator, tol=1e-14).fit(X, y, sample_weight=weights)
+    reference = estimator(operator=operator, tol=1e-14, regularization=1.0).fit(
+        X, y, sample_weight=weights
+    )
     with sklearn.config_context(array_api_dispatch=True):
-        model = estimator(operator=operator, tol=1e-14).fit(
+        model = estimator(operator=operator, tol=1e-14, regularization=1.0).fit(
             library.asarray(X),
             library.asarray(y),
             sample_weight=None if weights is None else library.asarray(weights),
@@ -425,24 +433,30 @@ def test_everything_follows_X(library, estimator, operator, weighted):
 def test_single_precision_of_another_library(library):
     with sklearn.config_context(array_api_dispatch=True):
         features = library.asarray(X.astype(np.float32))
-        model = KernelLogisticRegression(tol=1e-6).fit(features, library.asarray(CLASSES))
+        model = KernelLogisticRegression(tol=1e-6, regularization=1.0).fit(
+            features, library.asarray(CLASSES)
+        )
         values = model.decision_function(features)
         assert values.dtype == features.dtype == model.dual_coef_.dtype
-    reference = KernelLogisticRegression(tol=1e-10).fit(X, CLASSES).decision_function(X)
+    reference = (
+        KernelLogisticRegression(tol=1e-10, regularization=1.0).fit(X, CLASSES).decision_function(X)
+    )
     np.testing.assert_allclose(np.asarray(values), reference, atol=1e-2)
 
 
 def test_prediction_needs_the_library_of_the_fit():
     strict = pytest.importorskip("array_api_strict")
     with sklearn.config_context(array_api_dispatch=True):
-        model = KernelLogisticRegression().fit(strict.asarray(X), strict.asarray(CLASSES))
+        model = KernelLogisticRegression(regularization=1.0).fit(
+            strict.asarray(X), strict.asarray(CLASSES)
+        )
         with pytest.raises(ValueError, match="must use the same namespace"):
             model.predict(NEW)
 
 
 def test_exact_solver_says_that_it_is_for_numpy():
     strict = pytest.importorskip("array_api_strict")
-    model = KernelLogisticRegression(solver="exact")
+    model = KernelLogisticRegression(solver="exact", regularization=1.0)
     with (
         sklearn.config_context(array_api_dispatch=True),
         pytest.raises(
@@ -473,7 +487,7 @@ def test_callbacks_are_torn_down_when_fit_fails(error):
             self.torn_down = True
 
     callback = Breaks()
-    model = KernelLogisticRegression().set_callbacks(callback)
+    model = KernelLogisticRegression(regularization=1.0).set_callbacks(callback)
     with pytest.raises(error):
         model.fit(X, CLASSES)
     assert callback.torn_down

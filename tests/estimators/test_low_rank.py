@@ -73,7 +73,7 @@ def test_all_examples_give_the_exact_model(estimator, data):
 
 def test_a_linear_kernel_is_exact_with_as_many_examples_as_features(data):
     X, y = data
-    exact = KernelLogisticRegression(Linear(), tol=1e-12).fit(X, y)
+    exact = KernelLogisticRegression(Linear(), tol=1e-12, regularization=1.0).fit(X, y)
     model = low_rank(KernelLogisticRegression, kernel=Linear(), regularization=1.0, rank=50)
     model.fit(X, y)
     assert model.X_fit_.shape == (4, 4)
@@ -94,7 +94,9 @@ def test_the_model_keeps_the_active_set_only(estimator, data):
     assert model.operator_.name == "low_rank"
     assert model.operator_.n_samples == 150
     assert all(any((row == x).all() for x in X) for row in model.X_fit_)
-    assert len(pickle.dumps(model)) < len(pickle.dumps(estimator(KERNEL).fit(X, y)))
+    assert len(pickle.dumps(model)) < len(
+        pickle.dumps(estimator(KERNEL, regularization=1.0).fit(X, y))
+    )
 
 
 @every_estimator
@@ -199,9 +201,9 @@ def test_with_all_examples_the_same_parameters_are_learned(data):
 
 def test_a_rank_is_consent_where_the_matrix_does_not_fit(data):
     X, y = data
-    assert KernelRidge(KERNEL, rank=5).fit(X, y).operator_.name == "dense"
+    assert KernelRidge(KERNEL, rank=5, regularization=1.0).fit(X, y).operator_.name == "dense"
     with sklearn.config_context(working_memory=0.1):
-        model = KernelRidge(KERNEL, rank=5, random_state=0).fit(X, y)
+        model = KernelRidge(KERNEL, rank=5, random_state=0, regularization=1.0).fit(X, y)
     assert model.operator_.name == "low_rank"
     assert "more than working_memory" in model.operator_.reason
     assert model.X_fit_.shape == (5, 4)

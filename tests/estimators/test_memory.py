@@ -41,13 +41,14 @@ def measure(name, model, X, y, small):
         found[name + ", predict"] = growth(lambda: model.predict(X) != y)
 
 once = {"max_iter": 1}
+literal = {"max_iter": 1, "regularization": 1.0}
 few = {"max_iter": 1, "regularization": 1e3}  # products
 X = rng.normal(size=(8000, 4))
 signs, names = labels(X)
-measure("KernelRidge", KernelRidge(RBF(1.0), **once), X, X[:, 0], 600)
-measure("KernelRidge, Newton", KernelRidge(RBF(1.0), solver="newton", **once), X, X[:, 0], 600)
-measure("KernelRidge, linear", KernelRidge("linear", **once), X, X[:, 0], 600)
-measure("KernelLogisticRegression", KernelLogisticRegression(RBF(1.0), **once), X, names, 600)
+measure("KernelRidge", KernelRidge(RBF(1.0), **literal), X, X[:, 0], 600)
+measure("KernelRidge, Newton", KernelRidge(RBF(1.0), solver="newton", **literal), X, X[:, 0], 600)
+measure("KernelRidge, linear", KernelRidge("linear", **literal), X, X[:, 0], 600)
+measure("KernelLogisticRegression", KernelLogisticRegression(RBF(1.0), **literal), X, names, 600)
 model = KernelLogisticRegression(RBF(1.0), hierarchy=tree, **few)
 measure("KernelLogisticRegression, tree", model, X, names, 600)
 measure("KernelLogisticRegression, inner labels", model, X[:4000], inner(names[:4000]), 600)
@@ -69,7 +70,7 @@ X.sum()  # its pages are resident from here on
 signs, names = labels(X)
 options = {"operator": "streamed", **few}
 measure("file, KernelRidge", KernelRidge("rbf", **options), X, X[:, 0].copy(), 100)
-measure("file, KernelRidge, linear", KernelRidge("linear", operator="linear", **once), X, X[:, 0].copy(), 100)
+measure("file, KernelRidge, linear", KernelRidge("linear", operator="linear", **literal), X, X[:, 0].copy(), 100)
 measure("file, KernelLogisticRegression", KernelLogisticRegression("rbf", **options), X, names, 100)
 measure("file, KernelSVC", KernelSVC("matern32", **options), X, names, 100)
 """
@@ -124,11 +125,11 @@ def mapped(request, tmp_path) -> np.memmap:
 @pytest.mark.parametrize(
     "model",
     [
-        KernelRidge("rbf", operator="streamed"),
-        KernelRidge("matern12", operator="dense"),
-        KernelRidge("linear", operator="linear"),
-        KernelLogisticRegression("rational_quadratic", operator="streamed"),
-        KernelSVC("polynomial", operator="streamed"),
+        KernelRidge("rbf", operator="streamed", regularization=1.0),
+        KernelRidge("matern12", operator="dense", regularization=1.0),
+        KernelRidge("linear", operator="linear", regularization=1.0),
+        KernelLogisticRegression("rational_quadratic", operator="streamed", regularization=1.0),
+        KernelSVC("polynomial", operator="streamed", regularization=1.0),
         M3LClassifier(kernel="rbf"),
         M3LClassifier(),
     ],

@@ -90,8 +90,8 @@ JUDGES = {KLR: log_losses, SVC: half_squared_hinges, RIDGE: half_squares}
 def test_learning_lowers_the_cross_validated_loss(estimator):
     """Scikit-learn's own cross-validation of the learned kernel gives the loss that was reported."""
     model, judge, y = learned(estimator, optimize="cv"), JUDGES[estimator], target(estimator)
-    before = judge(estimator(START, tol=1e-12), X, y)
-    after = judge(estimator(model.kernel_, tol=1e-12), X, y)
+    before = judge(estimator(START, tol=1e-12, regularization=1.0), X, y)
+    after = judge(estimator(model.kernel_, tol=1e-12, regularization=1.0), X, y)
     assert after < 0.9 * before
     np.testing.assert_allclose(cv_loss(model), after, rtol=1e-4)
     np.testing.assert_allclose(model.optimization_path_.loss[0], before, rtol=1e-2)
@@ -101,7 +101,7 @@ def test_learning_lowers_the_cross_validated_loss(estimator):
 @every_estimator
 def test_the_model_is_the_fit_with_the_learned_kernel(estimator):
     model = learned(estimator, tol=1e-14)
-    plain = estimator(model.kernel_, tol=1e-14).fit(X, target(estimator))
+    plain = estimator(model.kernel_, tol=1e-14, regularization=1.0).fit(X, target(estimator))
     np.testing.assert_allclose(model.dual_coef_, plain.dual_coef_, atol=1e-5)
     np.testing.assert_array_equal(model.predict(X).shape, plain.predict(X).shape)
     assert model.kernel is START  # the parameter stays as given
@@ -117,7 +117,7 @@ def test_two_classes(estimator):
     assert model.groups_.tolist() == [0]
     np.testing.assert_allclose(
         cv_loss(model),
-        JUDGES[estimator](estimator(model.kernel_, tol=1e-12), X, y),
+        JUDGES[estimator](estimator(model.kernel_, tol=1e-12, regularization=1.0), X, y),
         rtol=1e-4,
     )
 
@@ -150,7 +150,7 @@ def test_fixed_parameters_stay_and_bounds_hold(estimator):
 def test_nothing_to_learn_is_a_plain_fit(estimator):
     kernel = Constant(3.0, "fixed") * RBF(2.0, length_scale_bounds="fixed")
     model = learned(estimator, kernel=kernel, tol=1e-14)
-    plain = estimator(kernel, tol=1e-14).fit(X, target(estimator))
+    plain = estimator(kernel, tol=1e-14, regularization=1.0).fit(X, target(estimator))
     np.testing.assert_allclose(model.dual_coef_, plain.dual_coef_, atol=1e-5)
     assert model.optimization_path_.message.startswith("nothing to learn")
     assert cv_loss(model) > 0
@@ -162,7 +162,9 @@ def test_a_narrow_prior_keeps_the_kernel(estimator):
     model = learned(estimator, optimize=search)
     np.testing.assert_allclose(model.kernel_.theta, START.theta, atol=1e-3)
     # the loss is reported without the prior
-    judged = JUDGES[estimator](estimator(model.kernel_, tol=1e-12), X, target(estimator))
+    judged = JUDGES[estimator](
+        estimator(model.kernel_, tol=1e-12, regularization=1.0), X, target(estimator)
+    )
     np.testing.assert_allclose(cv_loss(model), judged, rtol=1e-2)
 
 
@@ -215,8 +217,8 @@ def test_groups_of_a_mapping(estimator):
 @pytest.mark.parametrize("estimator", [KLR, SVC])
 @pytest.mark.parametrize("share", ["class", {0: "a", 1: "b", 2: "a"}])
 def test_sharing_does_not_matter_unless_it_is_learned(estimator, share):
-    tied = estimator(2.0 * RBF(1.5), tol=1e-14).fit(X, CLASSES)
-    model = estimator(2.0 * RBF(1.5), share=share, tol=1e-14).fit(X, CLASSES)
+    tied = estimator(2.0 * RBF(1.5), tol=1e-14, regularization=1.0).fit(X, CLASSES)
+    model = estimator(2.0 * RBF(1.5), share=share, tol=1e-14, regularization=1.0).fit(X, CLASSES)
     np.testing.assert_allclose(model.decision_function(X), tied.decision_function(X), atol=1e-5)
 
 
@@ -231,8 +233,10 @@ def test_folds_of_every_kind(estimator, cv):
 
 
 def test_an_integer_means_the_splitter_of_scikit_learn():
-    """Stratified for classes, plain for numbers."""
-    for estimator, splitter in ((KLR, StratifiedKFold(4)), (RIDGE, KFold(4))):
+    """Stratified for classes, plain for numbers, and shuffled."""
+    shuffled = {"shuffle": True, "random_state": 0}
+    splitters = (KLR, StratifiedKFold(4, **shuffled)), (RIDGE, KFold(4, **shuffled))
+    for estimator, splitter in splitters:
         one, other = learned(estimator, cv=4), learned(estimator, cv=splitter)
         np.testing.assert_array_equal(one.optimization_path_.loss, other.optimization_path_.loss)
 

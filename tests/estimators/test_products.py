@@ -49,7 +49,9 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("tol, products", [(1e-6, 49), (1e-10, 65)])
 def test_softmax_over_six_classes(six, counted, tol, products):
     """1083 images of six digits: Newton, classes advance together."""
-    model = KernelLogisticRegression(10.0 * RBF("scale"), solver="newton", tol=tol).fit(*six)
+    model = KernelLogisticRegression(
+        10.0 * RBF("scale"), solver="newton", tol=tol, regularization=1.0
+    ).fit(*six)
     assert model.solution_.status == "converged"
     assert abs(model.solution_.n_products - products) <= ROUNDING
     assert model.solution_.n_products == counted[0].n_products
@@ -61,10 +63,13 @@ def test_svc_over_ten_classes(digits, counted):
     """One against the rest ten times, in lockstep: not ten times the products."""
     X, y = digits
     X, y = X[::2], y[::2]
-    together = KernelSVC(10.0 * RBF("scale"), tol=1e-6).fit(X, y).solution_.n_products
+    together = (
+        KernelSVC(10.0 * RBF("scale"), tol=1e-6, regularization=1.0).fit(X, y).solution_.n_products
+    )
     kernel = 10.0 * RBF("scale").resolve(X)
     alone = [
-        KernelSVC(kernel, tol=1e-6).fit(X, y == digit).solution_.n_products for digit in range(10)
+        KernelSVC(kernel, tol=1e-6, regularization=1.0).fit(X, y == digit).solution_.n_products
+        for digit in range(10)
     ]
     assert together == counted[0].n_products
     assert abs(together - 105) <= 2 * ROUNDING  # ten columns: more that can end early or late
@@ -73,7 +78,9 @@ def test_svc_over_ten_classes(digits, counted):
 
 def test_ridge_by_kernel_cg(six, counted):
     X, y = six
-    model = KernelRidge(10.0 * RBF("scale"), solver="kernel_cg", tol=1e-6).fit(X, y)
+    model = KernelRidge(10.0 * RBF("scale"), solver="kernel_cg", tol=1e-6, regularization=1.0).fit(
+        X, y
+    )
     assert model.solution_.n_products == counted[0].n_products
     assert abs(model.solution_.n_products - 70) <= ROUNDING
     # one product an iteration; the rest starts and verifies
@@ -82,7 +89,9 @@ def test_ridge_by_kernel_cg(six, counted):
 
 def test_ridge_by_cholesky(six):
     """One step; the few products are there to certify it, not to find it."""
-    solution = KernelRidge(10.0 * RBF("scale"), solver="exact").fit(*six).solution_
+    solution = (
+        KernelRidge(10.0 * RBF("scale"), solver="exact", regularization=1.0).fit(*six).solution_
+    )
     assert (solution.status, solution.n_iter) == ("converged", 1)
     assert solution.n_products <= 6
 

@@ -23,14 +23,19 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.usefixtures("one_thread"),
 ]
-TIGHT = {"tol": 1e-18, "max_iter": 60}
-EXACT = {"tol": 1e-18, "max_iter": 15, "solver": "exact"}
+AUTO = {"tol": 1e-18, "max_iter": 60}
+TIGHT = {**AUTO, "regularization": 1.0}
+EXACT = {**TIGHT, "max_iter": 15, "solver": "exact"}
 LEARNED = {**TIGHT, "optimize": CrossValidationSearch(max_evaluations=3), "cv": 2}
-MANY = {"tol": 1e-18, "max_iter": 200}
+MANY = {**TIGHT, "max_iter": 200}
 
-# Every class as it is by default. What several classes share (kernels, operators, solvers, learned kernels) is
-# checked in one or two of them; that it gives the same model in all is the matter of other tests.
+# Every class with a fixed λ, and some as they are by default: they learn λ and the scale of the kernel. What several
+# classes share (kernels, operators, solvers, learned kernels) is checked in one or two of them; that it gives the same
+# model in all is the matter of other tests.
 ESTIMATORS = [
+    KernelRidge(**AUTO),
+    KernelLogisticRegression(**AUTO),
+    PairwiseRidge(**AUTO, cv=3),
     KernelRidge(**TIGHT),
     KernelRidge(solver="kernel_cg", **MANY),
     KernelRidge(operator="streamed", **TIGHT),

@@ -95,9 +95,9 @@ def test_explain_of_a_linear_kernel(capsys):
 def test_a_model_trained_by_a_tree_code_predicts_as_one_of_a_stored_matrix(plane):
     y = np.sin(9 * plane[:, 0])
     tree, dense = (
-        KernelRidge(RBF(0.03), operator=name, solver="kernel_cg", tol=1e-12).fit(
-            plane[:3000], y[:3000]
-        )
+        KernelRidge(
+            RBF(0.03), operator=name, solver="kernel_cg", tol=1e-12, regularization=1.0
+        ).fit(plane[:3000], y[:3000])
         for name in ("tree_code", "dense")
     )
     new = plane[3000:4000]
@@ -106,6 +106,6 @@ def test_a_model_trained_by_a_tree_code_predicts_as_one_of_a_stored_matrix(plane
 
 def test_estimators_say_what_auto_weighed(plane):
     labels = plane[:, 0] > 0.5
-    model = KernelLogisticRegression(RBF(0.05), tol=1e-3).fit(plane, labels)
+    model = KernelLogisticRegression(RBF(0.05), tol=1e-3, regularization=1.0).fit(plane, labels)
     assert model.operator_.name == "tree_code"
     assert model.score(plane, labels) > 0.98

@@ -164,7 +164,7 @@ def test_large_trees_name_their_branches_only():
 def test_refusals(data):
     with pytest.raises(NotFittedError):
         NormalCosineDisplay.from_estimator(_model())
-    ridge = KernelRidge().fit(data[0], np.arange(30.0))
+    ridge = KernelRidge(regularization=1.0).fit(data[0], np.arange(30.0))
     with pytest.raises(TypeError, match=r"normals of nodes.*got KernelRidge"):
         NormalCosineDisplay.from_estimator(ridge)
     machine = _model(kernel="precomputed").fit(data[0] @ data[0].T, data[1])

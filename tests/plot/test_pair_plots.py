@@ -323,7 +323,7 @@ def test_iterations_refuse(curves):
     with pytest.raises(ValueError, match="curves is empty"):
         IterationDisplay([]).plot()
     with pytest.raises(NotFittedError):
-        IterationDisplay.from_estimators([KernelLogisticRegression()])
+        IterationDisplay.from_estimators([KernelLogisticRegression(regularization=1.0)])
     with pytest.raises(TypeError, match="LinearRegression"):
         IterationDisplay.from_estimators([LinearRegression().fit([[1.0]], [1.0])])
     with pytest.raises(ValueError, match="labels must have one text for each of the 1 estimators"):

@@ -93,7 +93,7 @@ def test_convergence_leaves_out_a_gap_of_zero(ax):
 
 def test_convergence_of_every_estimator(data, ax):
     X, y = data
-    ridge = KernelRidge(RBF(0.3)).fit(X, y)
+    ridge = KernelRidge(RBF(0.3), regularization=1.0).fit(X, y)
     assert (
         ConvergenceDisplay.from_estimator(ridge, ax=ax, name="ridge").line_.get_label() == "ridge"
     )
@@ -101,7 +101,7 @@ def test_convergence_of_every_estimator(data, ax):
 
 def test_convergence_refuses(model, data, ax):
     with pytest.raises(NotFittedError):
-        ConvergenceDisplay.from_estimator(KernelRidge())
+        ConvergenceDisplay.from_estimator(KernelRidge(regularization=1.0))
     with pytest.raises(TypeError, match="solution_"):
         ConvergenceDisplay.from_estimator(LogisticRegression().fit(*data))
     with pytest.raises(TypeError, match="solutions"):

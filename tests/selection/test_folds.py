@@ -131,7 +131,8 @@ def test_masks_mark_the_training_examples(cv):
     masks = fold_masks(cv, X, CLASSES)[0]
     assert set(np.unique(masks)) == {0.0, 1.0}
     np.testing.assert_array_equal((1 - masks).sum(axis=1), 1)
-    splits = cv if isinstance(cv, list) else (KFold(cv) if cv == 3 else cv).split(X, CLASSES)
+    whole = KFold(3, shuffle=True, random_state=0) if cv == 3 else cv
+    splits = cv if isinstance(cv, list) else whole.split(X, CLASSES)
     for column, (train, test) in zip(masks.T, splits, strict=True):
         assert column[train].all()
         assert not column[test].any()
@@ -186,3 +187,25 @@ def test_bad_cv_is_refused():
         fold_masks(1, X, CLASSES)[0]
     with pytest.raises(ValueError, match="five"):
         fold_masks("five", X, CLASSES)[0]
+
+
+def test_sorted_examples_are_shuffled_by_a_number_of_folds():
+    """Files are often sorted: consecutive folds would train on other examples than they judge."""
+    y = np.sort(np.random.default_rng(0).normal(size=60))
+    held_out = fold_masks(3, y[:, None], y)[1]
+    middle = [y[column == 1].mean() for column in held_out.T]
+    assert np.ptp(middle) < 0.8 < np.ptp([part.mean() for part in np.array_split(y, 3)])
+    same, other = (fold_masks(3, y[:, None], y, random_state=seed)[1] for seed in (0, 1))
+    np.testing.assert_array_equal(held_out, same)
+    assert (held_out != other).any()
+
+
+@pytest.mark.parametrize("classifier", [False, True])
+def test_groups_are_held_out_together(classifier):
+    groups = np.arange(N) % 7
+    held_out = fold_masks(3, X, CLASSES, classifier=classifier, groups=groups)[1]
+    np.testing.assert_array_equal(held_out.sum(axis=1), 1)
+    for group in range(7):
+        assert len(np.unique(held_out[groups == group], axis=0)) == 1
+    given = fold_masks(GroupKFold(7), X, CLASSES, groups=groups)[1]
+    assert given.shape == (N, 7)

@@ -367,15 +367,25 @@ def test_a_coarse_search_comes_first():
 @pytest.mark.parametrize(
     "coarse, n, rows",
     [
-        ("auto", 2500, None),
-        ("auto", 2501, 1000),
-        (None, 10**6, None),
-        (200, 1000, 200),
-        (200, 200, None),
+        ("auto", 499, []),
+        ("auto", 500, [250]),
+        ("auto", 2000, [250, 1000]),
+        (None, 10**6, []),
+        (200, 1000, [200]),
+        (200, 200, []),
     ],
 )
 def test_when_a_search_is_coarse(coarse, n, rows):
-    assert CrossValidationSearch(coarse=coarse).coarse_samples(n) == rows
+    assert CrossValidationSearch(coarse=coarse).sizes(n) == [*rows, n]
+
+
+def test_a_search_on_a_sample_has_some_examples_of_each_class():
+    search = CrossValidationSearch(max_samples=1000)
+    assert search.sizes(100_000) == [250, 1000]
+    assert search.sizes(100_000, n_classes=100) == [500, 1000]
+    assert search.sizes(100_000, n_classes=500) == [2500]
+    assert search.sizes(300) == [300]
+    assert search.sizes(100_000, coarse=False) == [1000]
 
 
 def test_coarse_rows_are_the_same_each_time():
@@ -393,14 +403,15 @@ def test_coarse_rows_are_the_same_each_time():
 
 
 def test_ending_early_is_said_with_what_to_change():
-    model = KernelLogisticRegression(RBF(8.0), optimize=CrossValidationSearch(max_evaluations=2))
+    search = CrossValidationSearch(tol=1e-6, max_evaluations=2)
+    model = KernelLogisticRegression(RBF(8.0), optimize=search)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, CLASSES)
     message = str(caught[0].message)
-    for words in ("max_evaluations=2 reached", "tol=1.0e-02", "Raise max_evaluations or tol"):
+    for words in ("max_evaluations=2 reached", "tol=1.0e-06", "Raise max_evaluations or tol"):
         assert words in message
     assert caught[0].filename == __file__
-    assert len(model.optimization_path_.loss) == 2
+    assert len(model.optimization_path_.loss) == 4  # two to look around, and two to descend
     assert not model.optimization_path_.converged
     assert model.predict(X).shape == (60,)
 
@@ -455,7 +466,7 @@ def test_interruption_leaves_the_estimator_as_it_was(estimator, error):
     with pytest.raises(error):
         model.fit(X, CLASSES)
     assert vars(model).keys() == before.keys()
-    fitted = estimator().fit(X, CLASSES)
+    fitted = estimator(regularization=1.0).fit(X, CLASSES)
     predicted, before = fitted.predict(X), dict(vars(fitted))
     fitted.set_params(optimize="cv").set_callbacks(AtEvaluation(after=2, error=error))
     with pytest.raises(error):

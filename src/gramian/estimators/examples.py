@@ -2,7 +2,7 @@
 
 An estimator hands such an object to `fitting.fit_machine`. Pairs have their own, `pairs.examples`, with the same
 attributes and methods: how X is read when fitting and when predicting, which kernel was asked for, how rows are
-taken, and whether a sample of the rows tells something about all of them.
+taken, and which rows stand for all of them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class TrainingData:
     weights : array of float64 of shape (n,) or None
     kernel : Kernel
         With all its numbers.
+    groups : array of shape (n,) or None
+        Examples that folds hold out together.
     like : array of shape (n, 0)
         Of the array library and device of X, in float64: what solvers compute in.
     described : dict
@@ -49,6 +51,7 @@ class TrainingData:
     kernel: Kernel
     like: Array
     described: dict[str, Any]
+    groups: Any = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,11 @@ class Features:
     """
 
     kernel: Any
-    coarse = True  # a sample of the examples tells something about all of them
+
+    @property
+    def named(self) -> bool:
+        """Whether the kernel was asked for by its name: its parameters are then to be found."""
+        return isinstance(self.kernel, str)
 
     def asked_for(self) -> Kernel:
         """Return the kernel as the parameters say, before it has seen data."""
@@ -105,6 +112,9 @@ class Features:
     def values(self, X: Any) -> Array:
         """Return an array of the library, device and dtype of X."""
         return X
+
+    def sample(self, X: Any, random_state: Any) -> None:
+        """Say that any rows stand for all of them, so that a search may begin with few."""
 
     def take(self, X: Any, rows: np.ndarray) -> Any:
         """Return the examples of some rows."""

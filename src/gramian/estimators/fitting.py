@@ -41,6 +41,7 @@ def fit_machine(
     y: Any,
     sample_weight: Any,
     assemble: Callable[[TrainingData], Any],
+    groups: Any = None,
 ) -> Any:
     """Fit an estimator; if this fails anywhere, the estimator is as it was before.
 
@@ -53,21 +54,26 @@ def fit_machine(
     assemble : callable
         Makes the training from the checked data: what has ``n_stages``, and a method ``run`` that solves the problem,
         tells callbacks of it and returns the record.
+    groups : what `fit` was called with
     """
     check_parameters(machine, machine._rules)
-    data = read_data(machine, X, y, sample_weight)
+    data = read_data(machine, X, y, sample_weight, groups)
     training = assemble(data)
     with fitting(machine, data.X, data.y, training.n_stages) as task:
         machine._fitted = training.run(task)
     return machine
 
 
-def read_data(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+def read_data(machine: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> TrainingData:
     """Check examples, targets and weights, and give the kernel its numbers."""
     examples, targets = machine._examples(), machine._targets()
     kernel = examples.asked_for()
     checked, labels, described = examples.read(machine, X, targets.flattened(y), **targets.checks)
     like = in_float64(np.empty((checked.shape[0], 0)), examples.values(checked))
     weights = check_sample_weight(sample_weight, like)
+    if groups is not None and np.shape(groups) != (checked.shape[0],):
+        raise ValueError(
+            f"groups must have shape ({checked.shape[0]},), one for each example, got {np.shape(groups)}."
+        )
     numbered = kernel.resolve(checked, weights)
-    return TrainingData(checked, labels, y, weights, numbered, like, described)
+    return TrainingData(checked, labels, y, weights, numbered, like, described, groups)

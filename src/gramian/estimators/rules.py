@@ -17,6 +17,14 @@ count: Rule = partial(check_number, low=1, whole=True)
 flag: Rule = check_flag
 
 
+def positive_or_auto(name: str, value: Any) -> None:
+    """Refuse what is neither a positive number nor "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, choices=("auto",))
+    else:
+        positive(name, value)
+
+
 def optional(rule: Rule) -> Rule:
     """Return the rule that a value must be None or keep to another rule."""
     return lambda name, value: None if value is None else rule(name, value)
@@ -38,12 +46,16 @@ def check_parameters(estimator: Any, rules: Mapping[str, Rule]) -> None:
 
 def search(name: str, value: Any) -> None:
     """Refuse what does not say how hyperparameters are to be learned."""
-    if value is None or (isinstance(value, str) and value == "cv"):
+    if value is None or (isinstance(value, str) and value in ("auto", "cv")):
         return
     if not isinstance(value, CrossValidationSearch):
-        raise ValueError(f"{name} must be None, 'cv' or a CrossValidationSearch, got {value!r}.")
+        raise ValueError(
+            f"{name} must be 'auto', 'cv', None or a CrossValidationSearch, got {value!r}."
+        )
     positive("CrossValidationSearch(tol=...)", value.tol)
     count("CrossValidationSearch(max_evaluations=...)", value.max_evaluations)
+    optional_count("CrossValidationSearch(max_samples=...)", value.max_samples)
+    optional_count("CrossValidationSearch(max_products=...)", value.max_products)
     coarse = value.coarse
     if coarse is not None and not (isinstance(coarse, str) and coarse == "auto"):
         if isinstance(coarse, str):

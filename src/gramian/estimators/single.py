@@ -31,7 +31,7 @@ class FeatureMachine(KernelMachine):
     kernel : str or Kernel, default="rbf"
         A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52",
         "rational_quadratic", "linear", "polynomial", "precomputed". Names take their scale from the
-        training data.
+        training data, and with ``regularization="auto"`` their parameters are learned.
     |optimize|
     |cv|
     |regularization|
@@ -48,7 +48,8 @@ class FeatureMachine(KernelMachine):
     |max_iter|
     |warm_start|
     random_state : int, RandomState or None, default=None
-        Which examples a low-rank fit is represented by, and which ones a coarse search for parameters takes.
+        Which examples a low-rank fit is represented by, which ones a search for parameters takes, and how folds are
+        shuffled. None is always the same.
 
     Attributes
     ----------

@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-from gramian._core.arrays import Array, namespace, to_numpy
+from gramian._core.arrays import Array, namespace
 from gramian.estimators.early_stopping import Validation, Watch
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets, fit_machine
+from gramian.estimators.learning import Plan, plan_of, tell
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
-from gramian.estimators.rules import flag, not_negative, optional_count, positive, search
+from gramian.estimators.rules import flag, not_negative, optional_count, positive_or_auto, search
 from gramian.estimators.targets import SmoothTargets
 from gramian.kernels import Kernel
 from gramian.operators import Operator, OperatorRecord
-from gramian.selection import CrossValidationSearch
-from gramian.selection.learn import Learned, LearningData, learn_prior, outputs_first
+from gramian.selection.learn import Learned, learn_prior, outputs_first
 from gramian.selection.prior import GramSettings, Prior
 from gramian.solvers import Problem, Progress, Solution
 
@@ -57,13 +58,16 @@ class KernelMachine(CallbackSupportMixin, Model):
 
     Parameters
     ----------
-    optimize : None, "cv" or CrossValidationSearch, default=None
-        "cv" learns all kernel parameters that are not fixed, and the variances, by the gradient of the
-        cross-validated loss, starting from the numbers in ``kernel``.
+    optimize : {"auto", "cv"}, None or CrossValidationSearch, default="auto"
+        "auto" finds what was left open: if ``regularization`` is "auto", the variance, and the scale of a kernel that
+        was asked for by its name, on at most 1000 examples and with bounded work. "cv" learns all kernel parameters
+        that are not fixed, and the variances, on all examples and to the end. Both go by the gradient of the
+        cross-validated loss. None takes everything as it is.
     cv : int, splitter or iterable of splits, default=5
-        Folds for ``optimize``.
-    regularization : float, default=1.0
-        λ > 0.
+        Folds for ``optimize``. A number means shuffled folds.
+    regularization : float or "auto", default="auto"
+        λ > 0. A number is taken as it is, and "auto" for ``optimize`` then learns nothing. "auto" is 1, with a variance
+        of the kernel that is learned, which has the same effect.
     intercept_variance : float, default=1.0
         Prior variance σ² of the intercepts; 0 means none.
     tol : float, default=1e-8
@@ -93,9 +97,9 @@ class KernelMachine(CallbackSupportMixin, Model):
     """
 
     _: KW_ONLY
-    optimize: Any = None
+    optimize: Any = "auto"
     cv: Any = 5
-    regularization: float = 1.0
+    regularization: Any = "auto"
     intercept_variance: float = 1.0
     operator: str = "auto"
     solver: str = "auto"
@@ -106,7 +110,7 @@ class KernelMachine(CallbackSupportMixin, Model):
 
     _rules = {
         "optimize": search,
-        "regularization": positive,
+        "regularization": positive_or_auto,
         "intercept_variance": not_negative,
         "tol": not_negative,
         "max_iter": optional_count,
@@ -142,7 +146,7 @@ class KernelMachine(CallbackSupportMixin, Model):
     # --- fit and evaluate ---------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -152,12 +156,14 @@ class KernelMachine(CallbackSupportMixin, Model):
         y : array of shape (n_samples,), or (n_samples, n_outputs) for regression
             Class labels, which are numbers or strings and at least two; for regression numbers.
         sample_weight : array of shape (n_samples,), default=None
+        groups : array of shape (n_samples,), default=None
+            Examples of one group are held out together when hyperparameters are learned.
 
         Returns
         -------
         self
         """
-        return fit_machine(self, X, y, sample_weight, self._training)
+        return fit_machine(self, X, y, sample_weight, self._training, groups)
 
     _solvers: ClassVar[SolverChoice]
 
@@ -172,6 +178,10 @@ class KernelMachine(CallbackSupportMixin, Model):
     def _gram(self) -> GramSettings:
         """How the Gram operator is to be made."""
         return GramSettings(self.operator, self.intercept_variance, None, self.random_state)
+
+    def _strength(self) -> float:
+        """λ; where it is left open, the variance of the kernel is learned instead."""
+        return 1.0 if isinstance(self.regularization, str) else self.regularization
 
     def _limits(self) -> dict[str, int]:
         """Limits of the solver other than its own."""
@@ -206,53 +216,53 @@ class SmoothTraining:
 
     @property
     def n_stages(self) -> int | None:
-        return None if self.machine.optimize is None else 2
+        return None if self._plan is None else 2
+
+    @cached_property
+    def _plan(self) -> Plan | None:
+        return plan_of(self.machine, self.data, self.targets, watched=self.validation is not None)
 
     def run(self, task: Task) -> Fitted:
-        if self.machine.optimize is None:
+        if self._plan is None:
             return self._solved(task, self.targets.prior, None, {})
         with task.stage("hyperparameters") as stage:
-            learned = self._learned(stage)
+            learned = self._learned(stage, self._plan)
         found = {
             self.machine._cv_attribute: learned.loss,
             "optimization_path_": learned.path,
         }
+        n = self.data.X.shape[0]
+        choices = (tell(self.machine, learned, n),)
+        start = learned.start if len(self._plan.data.y) == n else None
         with task.stage("fit") as stage:
-            return self._solved(stage, learned.prior, learned.start, found)
+            return self._solved(stage, learned.prior, start, found, choices)
 
-    def _learned(self, task: Task) -> Learned:
+    def _learned(self, task: Task, plan: Plan) -> Learned:
         """The prior with parameters that cross-validation chose."""
-        machine, data, targets = self.machine, self.data, self.targets
-        examples, weights = machine._examples(), targets.weights
-        if targets.judged is not None:
-            weights = targets.judged if weights is None else weights * targets.judged
+        machine = self.machine
         return learn_prior(
-            targets.prior,
-            LearningData(
-                data.X,
-                lambda rows: examples.take(data.X, rows),
-                to_numpy(data.y),
-                targets.values,
-                targets.loss,
-                weights,
-                targets.stratified,
-                examples.coarse,
-            ),
-            CrossValidationSearch() if isinstance(machine.optimize, str) else machine.optimize,
-            cv=machine.cv,
-            regularization=machine.regularization,
+            plan.prior,
+            plan.data,
+            plan.search,
+            cv=plan.cv,
+            regularization=machine._strength(),
             gram=machine._gram(),
             report=lambda theta, value: task.step("evaluation"),
         )
 
     def _solved(
-        self, task: Task, prior: Prior, start: Array | None, found: dict[str, Any]
+        self,
+        task: Task,
+        prior: Prior,
+        start: Array | None,
+        found: dict[str, Any],
+        choices: tuple[str, ...] = (),
     ) -> Fitted:
         """The record of the model with this prior, solved from a start; ``found`` is what else to keep."""
         machine, data, targets = self.machine, self.data, self.targets
         operator, record = prior.operator(data.X, targets.values, machine._gram())
         values = targets.values if prior.is_shared else outputs_first(targets.values)
-        problem = Problem(operator, targets.loss, values, machine.regularization, targets.weights)
+        problem = Problem(operator, targets.loss, values, machine._strength(), targets.weights)
         fitted = Fitted(
             data.described | targets.fitted | {"_prior": prior, "operator_": record} | found
         )
@@ -281,7 +291,9 @@ class SmoothTraining:
         if watch is not None and watch.scores:
             coefficients, scores = watch.best, watch.result()
         whole = partial(coefficients)
-        kept = replace(solution, coefficients=whole.values["dual_coef_"], latent=None)
+        kept = replace(
+            solution, coefficients=whole.values["dual_coef_"], latent=None, choices=choices
+        )
         return whole.with_values(solution_=kept, n_iter_=max(1, solution.n_iter), **scores)
 
     def _solver(self, problem: Problem, record: OperatorRecord) -> Callable[..., Solution]:

@@ -185,7 +185,7 @@ class TreeClasses(Targets):
             raise ValueError(
                 f"solver must be 'auto' or 'newton' when y names inner nodes of the hierarchy, got {self.solver!r}."
             )
-        if self.optimize is not None and not certain.any():
+        if self.optimize not in (None, "auto") and not certain.any():
             raise ValueError(
                 f"optimize={self.optimize!r} needs examples whose class is known, but y names inner nodes only."
             )

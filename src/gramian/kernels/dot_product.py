@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian._core.arrays import BLOCK_BYTES, Array, float_sum, is_numpy, namespace, row_blocks
 from gramian.kernels.base import Kernel
-from gramian.kernels.parameters import DEFAULT_BOUNDS, data_scale
+from gramian.kernels.parameters import DEFAULT_BOUNDS, bounds_around, data_scale
 
 
 class Linear(Kernel):
@@ -89,8 +89,9 @@ class Polynomial(Kernel):
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if not isinstance(self.gamma, str):
             return self._of_usable_size(X)
-        params = self.get_params(deep=False) | {"gamma": 1.0 / data_scale(X, weights)}
-        return Polynomial(**params)._of_usable_size(X)
+        gamma = 1.0 / data_scale(X, weights)
+        numbers = {"gamma": gamma, "gamma_bounds": bounds_around(gamma, self.gamma_bounds)}
+        return Polynomial(**(self.get_params(deep=False) | numbers))._of_usable_size(X)
 
     def _evaluate(self, X: Array, Z: Array, offset: int | None) -> Array:
         return self._power(dot_products(X, Z))

@@ -40,6 +40,13 @@ def data_scale(X: Array, weights: Array | None = None) -> float:
     return scale if scale > 0 and np.isfinite(scale) else 1.0
 
 
+def bounds_around(value: float, bounds: Any) -> Any:
+    """Return default bounds as multiples of a value that comes from the data, and other bounds as they are."""
+    if not np.array_equal(bounds, DEFAULT_BOUNDS):
+        return bounds
+    return (value * DEFAULT_BOUNDS[0], value * DEFAULT_BOUNDS[1])
+
+
 def is_fixed(bounds: Any) -> bool:
     return isinstance(bounds, str) and bounds == "fixed"
 

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import dot_products, squared_norms
-from gramian.kernels.parameters import DEFAULT_BOUNDS, data_scale, largest_number
+from gramian.kernels.parameters import DEFAULT_BOUNDS, bounds_around, data_scale, largest_number
 from gramian.kernels.simple import filled
 
 
@@ -57,7 +57,9 @@ class _Stationary(Kernel):
         if isinstance(self.length_scale, str):
             # the RBF with gamma = 1 / data_scale, as SVC(gamma="scale")
             value = float(np.sqrt(data_scale(X, weights) / 2))
-            return type(self)(**(self.get_params(deep=False) | {"length_scale": value}))
+            bounds = bounds_around(value, self.length_scale_bounds)
+            numbers = {"length_scale": value, "length_scale_bounds": bounds}
+            return type(self)(**(self.get_params(deep=False) | numbers))
         self._check_features(X)
         return self
 

@@ -6,7 +6,7 @@ tolerance follows the square of the relative gradient: the error stays a few per
 optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
 when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
 
-No step leads further than `BOX_RADIUS` from where a descent began; there SciPy starts anew. A descent ends with a small
+No step leads further than a radius from where a descent began; there SciPy starts anew. A descent ends with a small
 enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
 tight fits show no descent.
 """
@@ -26,8 +26,9 @@ from sklearn.exceptions import ConvergenceWarning
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
-# Log-units. No step leads further than this from where a descent began: extremes are costly to evaluate.
-BOX_RADIUS = 3.0
+# Log-units that all parameters together move at first, and that no step leads further than from where a descent began:
+# extremes are costly to evaluate. The second pair is for descents that begin where one on fewer rows ended.
+FIRST_REACH, LATER_REACH = (2.0, 3.0), (0.7, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
@@ -67,8 +68,8 @@ class Descent:
     ----------
     bounds : ndarray of shape (n_parameters, 2)
         Equal bounds fix a parameter.
-    max_evaluations : int
-        For each criterion.
+    limits : tuple of int
+        Most evaluations, and most products, for each criterion.
     penalty : callable
         Value and gradient of what is added to the criterion, as a function of theta.
     report : callable or None
@@ -86,15 +87,13 @@ class Descent:
     def __init__(
         self,
         bounds: np.ndarray,
-        max_evaluations: int,
+        limits: tuple[int, float],
         penalty: Callable[[np.ndarray], tuple[float, np.ndarray]],
         report: Callable[[np.ndarray, float], Any] | None = None,
     ):
-        self.bounds, self.max_evaluations = bounds, max_evaluations
+        self.bounds, (self.max_evaluations, self.max_products) = bounds, limits
         self.penalty, self.report = penalty, report
         self.free = bounds[:, 0] < bounds[:, 1]
-        # SciPy's first step has length one: all parameters together then move by two units
-        self.unit = 2.0
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -113,12 +112,12 @@ class Descent:
         Parameters with the same number in ``tied`` move together. Returns the best theta, why the descent ended, and
         whether it converged.
         """
-        tied = np.arange(theta.size) if tied is None else tied
-        self.drivers = np.unique(tied[self.free], return_inverse=True)[1]
-        self.criterion, self.n_samples, self.theta = criterion, n_samples, theta
-        self.first = self.began_at = len(self.rows)
-        self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
-        self.kept, self.slow = [self.first], 0
+        looked = self.first if self.rows and self.criterion is criterion else len(self.rows)
+        self._begin(criterion, n_samples, theta, tied)
+        places = [k for k in range(looked, self.first) if np.array_equal(self.rows[k].theta, theta)]
+        if places:  # what `lowest` or the last descent found need not be evaluated again
+            self.first, self.kept = looked, [places[-1]]
+            self._tighten(self.rows[places[-1]])
         ended = None if self.free.any() else self._only_evaluated()
         while ended is None:
             moved_from, self.misled = self.theta, False
@@ -133,13 +132,37 @@ class Descent:
         self.accepted.update(self.kept)
         return (self._best().theta, *ended)
 
+    def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
+        """Return the one of several points where a criterion is lowest, by loose evaluations."""
+        self._begin(criterion, n_samples, thetas[0], None)
+        with contextlib.suppress(_Stop):
+            for theta in thetas:
+                self.tol, self.accuracy = LOOSEST_TOL, LARGEST_CORRECTION
+                self._evaluated(theta)
+        losses = [row.loss for row in self.rows[self.first :]]
+        self.accepted.add(self.first + int(np.argmin(losses)))
+        return self._best().theta
+
+    def _begin(
+        self, criterion: Criterion, n_samples: int, theta: np.ndarray, tied: np.ndarray | None
+    ) -> None:
+        tied = np.arange(theta.size) if tied is None else tied
+        self.drivers = np.unique(tied[self.free], return_inverse=True)[1]
+        self.criterion, self.n_samples, self.theta = criterion, n_samples, theta
+        self.first = self.began_at = len(self.rows)
+        self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
+        self.kept, self.slow = [self.first], 0
+        # SciPy's first step has length one. From the optimum on fewer rows the way is not far.
+        later = any(row.n_samples < n_samples for row in self.rows)
+        self.unit, self.radius = LATER_REACH if later else FIRST_REACH
+
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in the variables, both relative to the first value."""
         theta = self.theta.copy()
         theta[self.free] = (x * self.unit)[self.drivers]
         seen = (row for row in self.rows[self.first :] if np.allclose(row.theta, theta, 0, 1e-12))
         known = next(seen, None) or self._evaluated(theta)
-        if len(self.rows) - self.kept[-1] > MAX_TRIALS:
+        if len(self.rows) - max(self.kept[-1], self.began_at) > MAX_TRIALS:
             self.misled = True
             raise _Stop
         scale = abs(self.rows[self.first].loss) or 1.0
@@ -167,15 +190,27 @@ class Descent:
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         row = Evaluation(theta, value, gradient, products, seconds, self.n_samples)
         self.rows.append(row)
+        self._tighten(row)
+        self.stopped = self.report is not None and bool(self.report(theta, value))
+        if self.stopped or self._exhausted():
+            raise _Stop
+        return row
+
+    def _exhausted(self) -> str:
+        """Which limit was reached; nothing if none."""
+        rows = self.rows[self.began_at :]
+        if len(rows) >= self.max_evaluations:
+            return f"max_evaluations={self.max_evaluations}"
+        enough = sum(row.products for row in rows) >= self.max_products
+        return f"max_products={self.max_products}" if enough else ""
+
+    def _tighten(self, row: Evaluation) -> None:
+        """Set the tolerance of the next evaluation by the slopes of this one."""
         steepest = float(self._slopes(row).max(initial=0.0))
         tol = self.caution * TOL_PER_SQUARED_SLOPE * steepest**2
         self.tol = float(np.clip(tol, TIGHTEST_TOL, LOOSEST_TOL))
         accuracy = np.sqrt(self.caution) * steepest
         self.accuracy = float(np.clip(accuracy, 1e-6, LARGEST_CORRECTION))
-        self.stopped = self.report is not None and bool(self.report(theta, value))
-        if self.stopped or len(self.rows) - self.began_at >= self.max_evaluations:
-            raise _Stop
-        return row
 
     def _slopes(self, row: Evaluation) -> np.ndarray:
         """Slopes that the bounds leave, relative to the value: what moving each variable by one unit would gain."""
@@ -197,8 +232,8 @@ class Descent:
             self._evaluated(self.theta)
 
     def _within_box(self, tol: float) -> None:
-        low = np.maximum(self.bounds[:, 0], self.theta - BOX_RADIUS)
-        high = np.minimum(self.bounds[:, 1], self.theta + BOX_RADIUS)
+        low = np.maximum(self.bounds[:, 0], self.theta - self.radius)
+        high = np.minimum(self.bounds[:, 1], self.theta + self.radius)
         start = self._one_each(self.theta) / self.unit
         self(start)
         if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
@@ -221,7 +256,7 @@ class Descent:
         before, now = self.rows[self.kept[-1]].loss, self.rows[place]
         self.slow = self.slow + 1 if before - now.loss <= SLOW_SHARE * tol * abs(now.loss) else 0
         self.kept.append(place)
-        if np.abs(now.theta - self.theta).max() >= BOX_RADIUS:  # on to the next box
+        if np.abs(now.theta - self.theta).max() >= self.radius:  # on to the next box
             self.slow = 0
             raise _Stop
         if self.slow == 2 or self._slopes(now).sum() <= tol:
@@ -236,9 +271,9 @@ class Descent:
             return f"the loss falls by less than {SLOW_SHARE * tol:.1e} of itself per step", True
         if self.stopped:
             return "a callback stopped the search", False
-        if len(self.rows) - self.began_at >= self.max_evaluations:
+        if limit := self._exhausted():
             left = f"with a relative gradient of {steepness:.1e}, above tol={tol:.1e}"
-            return f"max_evaluations={self.max_evaluations} reached {left}", False
+            return f"{limit} reached {left}", False
         if stuck:  # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
             return f"no further descent at a relative gradient of {steepness:.1e}", True
         return None

@@ -9,11 +9,13 @@ the held-out examples at no extra cost.
 from __future__ import annotations
 
 import reprlib
+import warnings
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from gramian._core.arrays import Array, asarray_like, namespace
 from gramian.losses.base import weighted
@@ -21,17 +23,28 @@ from gramian.solvers import Problem, Solution, newton
 
 
 def fold_masks(
-    cv: Any, X: Any, y: Any, *, classifier: bool = False
+    cv: Any,
+    X: Any,
+    y: Any,
+    *,
+    classifier: bool = False,
+    groups: Any = None,
+    random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return one column for each fold: who trains, and who is held out.
 
     Parameters
     ----------
-    cv : int or scikit-learn splitter
+    cv : int, splitter or iterable of splits
+        A number means shuffled folds, because the examples of many files are sorted. A splitter is taken as it is.
     X : array of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     classifier : bool, default=False
-        Whether an integer ``cv`` keeps the proportions of classes.
+        Whether a number of folds keeps the proportions of classes.
+    groups : array of shape (n_samples,), default=None
+        Examples of one group are held out together; a splitter gets the groups.
+    random_state : int or RandomState, default=None
+        How a number of folds is shuffled; None is always the same way.
 
     Returns
     -------
@@ -42,14 +55,20 @@ def fold_masks(
     --------
     >>> import numpy as np
     >>> from gramian.selection import fold_masks
-    >>> fold_masks(2, np.zeros((4, 1)), np.arange(4))[0]
+    >>> from sklearn.model_selection import KFold
+    >>> fold_masks(KFold(2), np.zeros((4, 1)), np.arange(4))[0]
     array([[0., 1.],
            [0., 1.],
            [1., 0.],
            [1., 0.]])
+    >>> fold_masks(2, np.zeros((4, 1)), np.arange(4))[0].sum(axis=0)
+    array([2., 2.])
     """
     try:
-        splits = list(check_cv(cv, y, classifier=classifier).split(X, y))
+        splitter = _splitter(cv, y, classifier, groups is not None, random_state)
+        with warnings.catch_warnings():  # a fold without some class is no fault here
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            splits = list(splitter.split(X, y, groups))
     except ValueError as error:
         raise ValueError(f"cv={reprlib.repr(cv)} does not split the data: {error}") from None
     if not splits:
@@ -59,6 +78,18 @@ def fold_masks(
         for mask, rows in zip(masks, split, strict=True):
             mask[rows, k] = 1
     return masks[0], masks[1]
+
+
+def _splitter(cv: Any, y: Any, classifier: bool, grouped: bool, random_state: Any) -> Any:
+    """The splitter for cv."""
+    splitter = check_cv(cv, y, classifier=classifier)
+    if not isinstance(cv, Integral):
+        return splitter
+    kind = type(splitter)  # stratified if y holds classes
+    if grouped:
+        kind = StratifiedGroupKFold if kind is StratifiedKFold else GroupKFold
+    seed = 0 if random_state is None else random_state
+    return kind(splitter.n_splits, shuffle=True, random_state=seed)
 
 
 def cross_val_latent(problem: Problem, masks: Array, **options: Any) -> tuple[Array, Solution]:

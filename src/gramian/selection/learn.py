@@ -8,10 +8,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
@@ -41,8 +43,10 @@ class LearningData:
         Zero for examples that are to take no part.
     stratified : bool
         Whether y holds classes that folds and samples should have in proportion.
-    coarse : bool
-        Whether a sample of the examples tells something about all of them.
+    sample : callable or None
+        Returns the numbers of about so many rows that stand for all of them; None draws single rows.
+    groups : array of shape (n,) or None
+        Examples that are held out together.
     """
 
     X: Any
@@ -52,7 +56,8 @@ class LearningData:
     loss: Loss
     weights: Array | None
     stratified: bool
-    coarse: bool
+    sample: Callable[[int], np.ndarray] | None = None
+    groups: Any = None
 
     def rows(self, rows: np.ndarray) -> LearningData:
         """Return the data of some examples."""
@@ -68,6 +73,7 @@ class LearningData:
             targets=taken(self.targets),
             loss=self.loss.of_rows(rows),
             weights=taken(self.weights),
+            groups=None if self.groups is None else np.asarray(self.groups)[rows],
         )
 
 
@@ -111,24 +117,31 @@ def learn_prior(
     """
     if search.prior is not None:
         search.prior.check(prior.theta.size)
-    training, held_out = fold_masks(cv, data.X, data.y, classifier=data.stratified)
+    prior = prior.in_units_of(data.X)
+    training, held_out = fold_masks(
+        cv,
+        data.X,
+        data.y,
+        classifier=data.stratified,
+        groups=data.groups,
+        random_state=gram.random_state,
+    )
     criteria: list[CrossValidationCriterion] = []
 
-    def stage(data: LearningData, rows: Any) -> CrossValidationCriterion:
-        targets = outputs_first(data.targets)[:, :, 0]
-        operator, _ = prior.operator(data.X, targets, gram, learning=True)
-        problem = Problem(operator, data.loss, targets, regularization, data.weights)
+    def stage(size: int) -> CrossValidationCriterion:
+        part, rows = data, np.arange(n)
+        if size < n:
+            rows = data.sample(size) if data.sample else _representative(strata, size, gram)
+            part = data.rows(rows)
+        targets = outputs_first(part.targets)[:, :, 0]
+        operator, _ = prior.operator(part.X, targets, gram, learning=True)
+        problem = Problem(operator, part.loss, targets, regularization, part.weights)
         criteria.append(choose_criterion(problem, training[rows], held_out[rows]))
         return criteria[-1]
 
     n = len(data.y)
-    stages, sizes = [lambda: stage(data, slice(None))], [n]
-    size = search.coarse_samples(n)
-    if size is not None and (data.coarse or search.coarse != "auto"):
-        classes = data.y if data.stratified else None
-        rows = _representative(classes, n, size, gram.random_state)
-        stages.insert(0, lambda: stage(data.rows(rows), rows))
-        sizes.insert(0, size)
+    strata, n_classes = _strata(data.y if data.stratified else np.zeros(n), held_out)
+    sizes = search.sizes(n, n_classes, coarse=data.sample is None)
     total = float((held_out.T * (1.0 if data.weights is None else to_numpy(data.weights))).sum())
     asked_to_stop = False
 
@@ -139,10 +152,19 @@ def learn_prior(
 
     start = prior.theta
     path = search.run(
-        stages, sizes, start, prior.bounds, prior.names, total, tied=prior.tied, report=reported
+        [partial(stage, size) for size in sizes],
+        sizes,
+        start,
+        prior.bounds,
+        prior.names,
+        total,
+        tied=prior.tied,
+        starts=prior.starts(),
+        report=reported,
     )
-    if not path.converged and not asked_to_stop:
+    if search.max_samples is None and not asked_to_stop:  # else limits are what was asked for
         _warn_of_early_end(path)
+        _warn_of_bounds(path, prior.bounds, search.tol)
     value, theta = float(path.loss[path.best]), path.theta[path.best]
     if search.prior is not None:
         value -= search.prior(theta, start)[0] / total
@@ -152,12 +174,29 @@ def learn_prior(
 
 
 def _warn_of_early_end(path: OptimizationPath) -> None:
-    warnings.warn(
-        f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
-        "optimize=CrossValidationSearch(...), or start from another kernel.",
-        ConvergenceWarning,
-        stacklevel=level_of_caller(),
-    )
+    if not path.converged:
+        warnings.warn(
+            f"The search for hyperparameters ended early: {path.message}. Raise max_evaluations or tol of "
+            "optimize=CrossValidationSearch(...), or start from another kernel.",
+            ConvergenceWarning,
+            stacklevel=level_of_caller(),
+        )
+
+
+def _warn_of_bounds(path: OptimizationPath, bounds: np.ndarray, tol: float) -> None:
+    """Name the parameters that would go on beyond their bounds."""
+    theta, slope = path.theta[path.best], path.gradient[path.best]
+    low, high = bounds.T
+    steep = np.abs(slope) > tol * abs(path.loss[path.best])
+    beyond = steep & (low < high) & np.where(slope > 0, theta <= low, theta >= high)
+    if beyond.any():
+        ends = [f"{path.names[k]} = {np.exp(theta[k]):.3g}" for k in np.flatnonzero(beyond)]
+        warnings.warn(
+            f"The search for hyperparameters ended at bounds, and the loss still falls beyond them: {', '.join(ends)}. "
+            "Give the kernel wider bounds, or scale X.",
+            ConvergenceWarning,
+            stacklevel=level_of_caller(),
+        )
 
 
 def outputs_first(targets: Array) -> Array:
@@ -167,17 +206,20 @@ def outputs_first(targets: Array) -> Array:
     return targets if targets.ndim == 3 else targets[:, :, None]
 
 
-def _representative(y: np.ndarray | None, n: int, size: int, random_state: Any) -> np.ndarray:
-    """Sorted numbers of ``size`` rows, of each class in proportion."""
-    rng = np.random.default_rng(0 if random_state is None else random_state)
-    codes = (
-        np.zeros(n, dtype=np.int64)
-        if y is None
-        else np.unique(y, return_inverse=True)[1].reshape(-1)
-    )
+def _strata(y: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, int]:
+    """What samples have in proportion, classes and the folds that hold them out; and the number of classes."""
+    classes, codes = np.unique(y, return_inverse=True)
+    folds = np.argmax(held_out, axis=1)
+    return codes.reshape(-1) * held_out.shape[1] + folds, classes.size
+
+
+def _representative(codes: np.ndarray, size: int, gram: GramSettings) -> np.ndarray:
+    """Sorted numbers of ``size`` rows, of each stratum in proportion; more rows include fewer."""
+    rng = check_random_state(0 if gram.random_state is None else gram.random_state)
+    n = codes.size
     order = rng.permutation(n)
     order = order[np.argsort(codes[order], kind="stable")]
     counts = np.bincount(codes)
     place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
-    share = (place + rng.random(n)) / np.repeat(counts, counts)
+    share = (place + rng.random_sample(n)) / np.repeat(counts, counts)
     return np.sort(order[np.argsort(share, kind="stable")[:size]])

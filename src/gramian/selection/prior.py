@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian._core.arrays import Array, is_numpy, itemsize
+from gramian._core.arrays import Array, is_numpy, itemsize, to_numpy
 from gramian._core.memory import working_memory
 from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
@@ -38,6 +38,10 @@ from gramian.operators import (
     cross_operator,
 )
 from gramian.operators.inputs.distances import SquaredDistances
+
+# Factors on the length scales and variances that a search begins with. Smooth functions, and functions that classify
+# with confidence, have variances well above one; a longer scale goes with a larger variance.
+SCALES_AND_VARIANCES = ((1, 1), (1, 10), (1, 100), (1 / 3, 10), (3, 100))
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Prior:
     taxonomy : Taxonomy or None
     order : ndarray of int or None
         Node numbers of the classes.
+    only_variances : bool
+        Whether the parameters of the kernels are to stay as they are when others are learned.
     """
 
     kernels: tuple[Kernel, ...]
@@ -87,6 +93,7 @@ class Prior:
     group_names: tuple[str, ...]
     taxonomy: Taxonomy | None = None
     order: np.ndarray | None = None
+    only_variances: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -102,8 +109,10 @@ class Prior:
 
     @property
     def bounds(self) -> np.ndarray:
-        """Log-bounds of ``theta``; equal ones where a variance is fixed."""
+        """Log-bounds of ``theta``; equal ones for what is fixed."""
         rows = [kernel.bounds for kernel in self.kernels]
+        if self.only_variances:
+            rows = [np.stack([kernel.theta, kernel.theta], axis=1) for kernel in self.kernels]
         if is_fixed(self.variance_bounds):
             return np.concatenate([*rows, np.repeat(np.log(self.variances)[:, None], 2, axis=1)])
         pair = np.log(np.asarray(self.variance_bounds, dtype=float)).reshape(1, 2)
@@ -126,6 +135,34 @@ class Prior:
         size = self.kernels[0].theta.size
         kernels = np.tile(np.arange(size), len(self.kernels))
         return np.concatenate([kernels, np.full(self.variances.size, size)])
+
+    def starts(self) -> np.ndarray:
+        """Log-parameters to look at before a descent, shape (n_starts, n_parameters): those given, and other scales.
+
+        Where a kernel is far too narrow or too flat, the criterion is a plateau, and a descent would take its small
+        slope for convergence.
+        """
+        theta, (low, high) = self.theta, self.bounds.T
+        names = np.array(self.names)
+        scales = np.char.find(names, "length_scale") >= 0
+        variances = np.char.startswith(names, "variance")
+        starts = [theta + s * scales + v * variances for s, v in np.log(SCALES_AND_VARIANCES)]
+        return np.array(list(dict.fromkeys(map(tuple, np.clip(starts, low, high)))))
+
+    def in_units_of(self, X: Any) -> Prior:
+        """Return a copy whose variances, unless they were chosen, are relative to the values of the kernel on X.
+
+        Similarities and linear kernels come in any unit: with values around 100, a variance of 1 is a large one.
+        """
+        if is_fixed(self.variance_bounds) or np.any(self.variances != 1):
+            return self
+        unit = float(np.mean(to_numpy(self.kernels[0].diag(X))))
+        if not (np.isfinite(unit) and unit > 0) or unit == 1:
+            return self
+        low, high = self.variance_bounds
+        return replace(
+            self, variances=self.variances / unit, variance_bounds=(low / unit, high / unit)
+        )
 
     def with_theta(self, theta: np.ndarray) -> Prior:
         """Return a copy with other log-parameters."""

@@ -4,8 +4,9 @@ Deviates from the paper in
 
 1. tolerances instead of fixed numbers of steps (see `descent`);
 2. separate kernels start from the best tied ones, which are soon found;
-3. a coarse search on some of the rows, whose optimum starts the search on all of them;
-4. an optional log-normal prior on the hyperparameters.
+3. coarse searches on some of the rows, whose optimum starts the search on more of them;
+4. a few scales and variances are looked at before the first descent, because criteria have plateaus;
+5. an optional log-normal prior on the hyperparameters.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from sklearn.base import BaseEstimator
 
 from gramian.selection.descent import Criterion, Descent, Evaluation
 
-COARSE_TOL_FACTOR = 5  # on the tolerance of the coarse search: its optimum is only a start
-COARSE_ROWS = 1000
-MAX_ROWS_WITHOUT_COARSE = 2500  # with more rows than this, "auto" searches coarsely first
+COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
+COARSE_ROWS = (250, 1000)  # of the stages of "auto"
+COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
+EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +136,15 @@ class CrossValidationSearch(BaseEstimator):
     max_evaluations : int, default=50
         Most evaluations of criterion and gradient on all rows.
     coarse : int, "auto" or None, default="auto"
-        Search on this many rows first and finish on all of them. "auto" takes 1000 if there are more than 2500.
+        Search on this many rows first and finish on all of them. "auto" takes 250 and then 1000 rows, each if there are
+        twice as many or more.
     prior : LogNormalPrior, default=None
         Prior on the hyperparameters.
+    max_samples : int, default=None
+        Learn from at most this many examples (or five of each class, if that is more), with classes in proportion; for
+        pairs from those of a sample of the objects. None takes all.
+    max_products : int, default=None
+        End each stage after so many products with the Gram operator, however far it is.
 
     Examples
     --------
@@ -153,13 +161,18 @@ class CrossValidationSearch(BaseEstimator):
     max_evaluations: int = 50
     coarse: Any = "auto"
     prior: LogNormalPrior | None = None
+    max_samples: int | None = None
+    max_products: int | None = None
 
-    def coarse_samples(self, n_samples: int) -> int | None:
-        """Rows of the coarse search; None if there is none."""
-        if self.coarse is None or (self.coarse == "auto" and n_samples <= MAX_ROWS_WITHOUT_COARSE):
-            return None
-        size = COARSE_ROWS if self.coarse == "auto" else int(self.coarse)
-        return size if size < n_samples else None
+    def sizes(self, n_samples: int, n_classes: int = 1, *, coarse: bool = True) -> list[int]:
+        """Rows of the stages of the search; ``coarse`` says whether "auto" may begin with few of them."""
+        least = EXAMPLES_PER_CLASS * n_classes
+        last = n_samples if self.max_samples is None else max(int(self.max_samples), least)
+        last = min(last, n_samples)
+        if self.coarse == "auto":
+            first = [max(size, least) for size in COARSE_ROWS if coarse]
+            return sorted({*(size for size in first if COARSE_FACTOR * size <= last), last})
+        return [last] if self.coarse is None or self.coarse >= last else [int(self.coarse), last]
 
     def run(
         self,
@@ -170,6 +183,7 @@ class CrossValidationSearch(BaseEstimator):
         names: Sequence[str],
         total_weight: float,
         tied: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
         report: Callable[[np.ndarray, float], Any] | None = None,
     ) -> OptimizationPath:
         """Minimise one criterion after the other, each from the best point of the last.
@@ -177,10 +191,9 @@ class CrossValidationSearch(BaseEstimator):
         Parameters
         ----------
         stages : sequence of callables
-            Each makes a criterion: a function of theta and ``tol`` with value and gradient. The last one is the
-            criterion on all rows.
+            Each makes a criterion: a function of theta and ``tol`` with value and gradient. The last one decides.
         n_samples : sequence of int
-            Rows of each stage.
+            Rows of each stage, as `sizes` says.
         start : ndarray of shape (n_parameters,)
         bounds : ndarray of shape (n_parameters, 2)
             Equal bounds fix a parameter.
@@ -190,6 +203,8 @@ class CrossValidationSearch(BaseEstimator):
         tied : int array of shape (n_parameters,), default=None
             Parameters with the same number move together in a first, quick search, so that separate kernels start
             from the best tied ones.
+        starts : ndarray of shape (n_starts, n_parameters), default=None
+            Points to look at first; the descent begins at the lowest.
         report : callable, default=None
             Called with theta and the loss after each evaluation; stops the search if it returns True.
 
@@ -202,12 +217,15 @@ class CrossValidationSearch(BaseEstimator):
             value, slope = self.prior(theta, start) if self.prior is not None else (0.0, 0 * theta)
             return value / total_weight, slope / total_weight
 
-        descent = Descent(bounds, self.max_evaluations, penalty, report)
+        limits = self.max_evaluations, np.inf if self.max_products is None else self.max_products
+        descent = Descent(bounds, limits, penalty, report)
         theta = np.clip(start, bounds[:, 0], bounds[:, 1])
         message, converged = "a callback stopped the search", False
         for make, size in zip(stages, n_samples, strict=True):
             criterion, coarse_tol = make(), COARSE_TOL_FACTOR * self.tol
-            if tied is not None and not descent.rows and descent.free.any():
+            if starts is not None and not descent.rows and descent.free.any():
+                theta = descent.lowest(criterion, size, starts)
+            if tied is not None and size == n_samples[0] and not descent.stopped:
                 theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
             if not descent.stopped:
                 tol = self.tol if size == n_samples[-1] else coarse_tol

@@ -35,6 +35,8 @@ class Solution:
         bound is objective − gap.
     latent : array of shape (n, C) or (n, C, q)
         U = 𝒦A, as computed for the certificate; estimators do not keep it.
+    choices : tuple of str
+        What an estimator decided by itself before it solved, in words.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Solution:
     n_products: int
     history: dict[str, np.ndarray]
     latent: Array = None
+    choices: tuple[str, ...] = ()
 
     @property
     def relative_gap(self) -> float:

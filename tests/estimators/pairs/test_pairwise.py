@@ -409,7 +409,7 @@ def test_class_weights_are_sample_weights(estimator):
 def test_a_path_is_separate_fits(estimator, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2, size=N) if weighted else None
     strengths = [0.1, 10.0, 1.0]
-    model = estimator(pairwise_kernel=KERNEL, tol=1e-12, max_iter=2000)
+    model = estimator(pairwise_kernel=KERNEL, tol=1e-12, max_iter=2000, regularization=1.0)
     path = model.fit_path(PAIRS, target(estimator), strengths, weights)
     assert not hasattr(model, "dual_coef_")
     assert [one.regularization for one in path] == strengths
@@ -439,7 +439,7 @@ def test_a_path_of_complete_pairs_and_of_wide_tables():
 @every_estimator
 def test_bad_paths(estimator, strengths):
     with pytest.raises(ValueError, match="regularizations"):
-        estimator().fit_path(PAIRS, target(estimator), strengths)
+        estimator(regularization=1.0).fit_path(PAIRS, target(estimator), strengths)
 
 
 @every_estimator
@@ -503,7 +503,9 @@ def test_a_batch_is_predicted_pair_by_pair(estimator):
 @every_estimator
 def test_warm_start(estimator):
     solver = "kernel_cg"
-    model = estimator(pairwise_kernel=KERNEL, solver=solver, warm_start=True, tol=1e-10)
+    model = estimator(
+        pairwise_kernel=KERNEL, solver=solver, warm_start=True, tol=1e-10, regularization=1.0
+    )
     model.fit(PAIRS, target(estimator))
     first = latent(model, NEW)
     cold = model.solution_.n_products
@@ -595,8 +597,12 @@ def test_early_stopping_starts_from_zero(estimator):
     y = target(estimator)
     data = PAIRS[~HELD_OUT], y[~HELD_OUT]
     options = {"X_val": PAIRS[HELD_OUT], "y_val": y[HELD_OUT]}
-    first = estimator(pairwise_kernel=KERNEL).fit(*data, **options)
-    warm = estimator(pairwise_kernel=KERNEL, warm_start=True).fit(*data).fit(*data, **options)
+    first = estimator(pairwise_kernel=KERNEL, regularization=1.0).fit(*data, **options)
+    warm = (
+        estimator(pairwise_kernel=KERNEL, warm_start=True, regularization=1.0)
+        .fit(*data)
+        .fit(*data, **options)
+    )
     np.testing.assert_allclose(warm.validation_score_, first.validation_score_)
     search = CrossValidationSearch(tol=0.1, max_evaluations=3)
     learned = estimator(RBF(2.0), RBF(2.0), optimize=search, cv=3).fit(*data, **options)
@@ -654,7 +660,7 @@ class Watch:
 
 @every_estimator
 def test_progress_bar(estimator, capsys):
-    model = estimator(pairwise_kernel=KERNEL).set_callbacks(ProgressBar())
+    model = estimator(pairwise_kernel=KERNEL, regularization=1.0).set_callbacks(ProgressBar())
     model.fit(PAIRS, target(estimator))
     assert estimator.__name__ in capsys.readouterr().out
 
@@ -721,7 +727,7 @@ def test_pickle_copy_and_skops(estimator, kernel):
 
 @every_estimator
 def test_parameters_reach_into_kernels(estimator):
-    model = estimator(RBF(1.0), "linear")
+    model = estimator(RBF(1.0), "linear", regularization=1.0)
     model.set_params(left_kernel__length_scale=3.0, regularization=2.0)
     assert model.left_kernel == RBF(3.0)
     copied = clone(model)
@@ -729,7 +735,7 @@ def test_parameters_reach_into_kernels(estimator):
     assert copied.left_kernel is not model.left_kernel
     assert estimator.__name__ in repr(model)
     assert estimator.__name__ in model._repr_html_()
-    model = estimator(pairwise_kernel=pk.Kronecker(RBF(1.0), RBF(2.0)))
+    model = estimator(pairwise_kernel=pk.Kronecker(RBF(1.0), RBF(2.0)), regularization=1.0)
     assert model.get_params()["pairwise_kernel__right__length_scale"] == 2.0
 
 
@@ -900,7 +906,7 @@ def test_svcs_that_are_refused():
         with pytest.raises(ValueError, match="svc must be a fitted SVC or NuSVC with kernel='rbf'"):
             pairwise_from_svc(svc)
     with pytest.raises(ValueError, match="svc must be"):
-        pairwise_from_svc(KernelSVC().fit(X, LABELS))
+        pairwise_from_svc(KernelSVC(regularization=1.0).fit(X, LABELS))
 
 
 # --- what is the same must predict the same --------------------------------------------------
@@ -916,7 +922,9 @@ def test_predictions_do_not_depend_on_what_else_is_predicted(rng):
     for kernel in (noisy, pk.Cartesian(RBF(1.0), RBF(1.0))):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # some pairs repeat
-            model = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12).fit(pairs, y)
+            model = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12, regularization=1.0).fit(
+                pairs, y
+            )
         copied = Pairs(left.copy(), right.copy(), pairs.left_index, pairs.right_index)
         np.testing.assert_allclose(model.predict(copied), model.predict(pairs), atol=1e-10)
         np.testing.assert_allclose(model.predict(pairs[3:5]), model.predict(pairs)[3:5], atol=1e-10)
@@ -927,14 +935,14 @@ def test_a_learned_kernel_can_be_used_again():
     learned = PairwiseRidge(optimize="cv", cv=PairKFold("A"), tol=1e-12).fit(pairs, y)
     kernel = learned.kernel_
     assert kernel(pairs).shape == (len(pairs), len(pairs))
-    again = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12).fit(pairs, y)
+    again = PairwiseRidge(pairwise_kernel=kernel, tol=1e-12, regularization=1.0).fit(pairs, y)
     np.testing.assert_allclose(again.predict(pairs), learned.predict(pairs), atol=1e-6)
 
 
 def test_models_of_a_path_have_certificates_of_their_own():
     pairs, y = make_interactions(n_left=15, n_right=10, density=0.6, random_state=0)
     strengths = [0.1, 1.0]
-    path = PairwiseRidge(tol=1e-10).fit_path(pairs, y, strengths)
+    path = PairwiseRidge(tol=1e-10, regularization=1.0).fit_path(pairs, y, strengths)
     for model, strength in zip(path, strengths, strict=True):
         alone = PairwiseRidge(solver="minres", regularization=strength, tol=1e-10).fit(pairs, y)
         assert model.solution_.objective == pytest.approx(alone.solution_.objective, rel=1e-8)

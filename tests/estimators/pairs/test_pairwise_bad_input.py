@@ -89,11 +89,11 @@ def test_a_repeated_pair_with_conflicting_values(estimator, form):
     with pytest.warns(
         UserWarning, match=r"1 pairs occur more than once with different y.*row 4.*row 30"
     ):
-        estimator().fit(X, y)
+        estimator(regularization=1.0).fit(X, y)
     y[30] = y[4]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimator().fit(X, y)
+        estimator(regularization=1.0).fit(X, y)
 
 
 def test_conflicting_labels_are_shown_as_given():
@@ -106,17 +106,17 @@ def test_conflicting_labels_are_shown_as_given():
 @every_estimator
 def test_no_pairs(estimator):
     with pytest.raises(ValueError, match="X holds no pairs"):
-        estimator().fit(PAIRS[:0], target(estimator)[:0])
+        estimator(regularization=1.0).fit(PAIRS[:0], target(estimator)[:0])
 
 
 @every_estimator
 def test_other_lengths(estimator):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        estimator().fit(PAIRS, target(estimator)[:-1])
+        estimator(regularization=1.0).fit(PAIRS, target(estimator)[:-1])
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(30,\)"):
-        estimator().fit(PAIRS, target(estimator), np.ones(29))
+        estimator(regularization=1.0).fit(PAIRS, target(estimator), np.ones(29))
     with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
-        estimator().fit(PAIRS, target(estimator), -np.ones(30))
+        estimator(regularization=1.0).fit(PAIRS, target(estimator), -np.ones(30))
 
 
 @pytest.mark.parametrize("estimator", [RIDGE, RANK])
@@ -125,29 +125,29 @@ def test_values_that_are_no_numbers(estimator, form):
     bad = VALUES.copy()
     bad[3] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        estimator().fit(form, bad)
+        estimator(regularization=1.0).fit(form, bad)
     with pytest.raises(ValueError, match="y"):
-        estimator().fit(form, None)
+        estimator(regularization=1.0).fit(form, None)
     with pytest.raises((ValueError, TypeError), match=r"y must hold numbers|could not convert"):
-        estimator().fit(form, np.array(["a"] * 30))
+        estimator(regularization=1.0).fit(form, np.array(["a"] * 30))
 
 
 @classifiers
 @pytest.mark.parametrize("form", [PAIRS, WIDE], ids=["pairs", "wide"])
 def test_labels_that_are_none(estimator, form):
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        estimator().fit(form, VALUES)
+        estimator(regularization=1.0).fit(form, VALUES)
     with pytest.raises(ValueError, match="y"):
-        estimator().fit(form, None)
+        estimator(regularization=1.0).fit(form, None)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
-        estimator().fit(form, np.where(np.arange(30) == 3, np.nan, LABELS))
+        estimator(regularization=1.0).fit(form, np.where(np.arange(30) == 3, np.nan, LABELS))
 
 
 @classifiers
 @pytest.mark.parametrize("form", [PAIRS, WIDE], ids=["pairs", "wide"])
 def test_one_class(estimator, form):
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):
-        estimator().fit(form, np.ones(30, dtype=int))
+        estimator(regularization=1.0).fit(form, np.ones(30, dtype=int))
 
 
 def test_folds_of_one_class():
@@ -162,11 +162,11 @@ def test_wide_tables_with_bad_numbers(estimator):
     bad = WIDE.copy()
     bad[2, 1] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
-        estimator().fit(bad, target(estimator))
+        estimator(regularization=1.0).fit(bad, target(estimator))
     with pytest.raises(ValueError, match="X must hold numbers"):
-        estimator().fit(np.full((30, 4), "text"), target(estimator))
+        estimator(regularization=1.0).fit(np.full((30, 4), "text"), target(estimator))
     with pytest.raises(ValueError, match="Expected 2D array"):
-        estimator().fit(WIDE[:, 0], target(estimator))
+        estimator(regularization=1.0).fit(WIDE[:, 0], target(estimator))
 
 
 # --- similarities ---------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_wide_tables_with_bad_numbers(estimator):
 def test_similarities_must_be_symmetric(estimator, side):
     K, T = similarity(LEFT), similarity(RIGHT)
     (K if side == "left" else T)[0, 1] += 0.5
-    model = estimator("precomputed", "precomputed")
+    model = estimator("precomputed", "precomputed", regularization=1.0)
     with pytest.raises(ValueError, match=rf"X.{side} must be the symmetric.*reaches 0.5"):
         model.fit(Pairs(K, T, *INDEX), target(estimator))
 
@@ -188,7 +188,9 @@ def test_similarities_must_be_square(estimator, side):
     K, T = similarity(LEFT), similarity(RIGHT)
     K, T = (K[:, :5], T) if side == "left" else (K, T[:, :5])
     with pytest.raises(ValueError, match=rf"X.{side} must be the square matrix of similarities"):
-        estimator("precomputed", "precomputed").fit(Pairs(K, T, *INDEX), target(estimator))
+        estimator("precomputed", "precomputed", regularization=1.0).fit(
+            Pairs(K, T, *INDEX), target(estimator)
+        )
 
 
 def test_wide_tables_are_no_similarities():
@@ -228,7 +230,9 @@ def test_indefinite_similarities(complete, sparse):
 @every_estimator
 def test_new_similarities_are_to_the_same_objects(estimator):
     K, T = similarity(LEFT), similarity(RIGHT)
-    model = estimator("precomputed", "precomputed").fit(Pairs(K, T, *INDEX), target(estimator))
+    model = estimator("precomputed", "precomputed", regularization=1.0).fit(
+        Pairs(K, T, *INDEX), target(estimator)
+    )
     with pytest.raises(ValueError, match=r"X.left has 5 columns, but .* was fitted with 8"):
         model.predict(Pairs(K[:, :5], T, [0], [0]))
 
@@ -240,7 +244,7 @@ def test_new_similarities_are_to_the_same_objects(estimator):
 @pytest.mark.parametrize("name", ["symmetric", "antisymmetric", "ranking", "mlpk"])
 @pytest.mark.parametrize("form", [PAIRS, WIDE], ids=["pairs", "wide"])
 def test_pairs_of_two_kinds_with_a_kernel_for_one(estimator, name, form):
-    model = estimator(pairwise_kernel=name)
+    model = estimator(pairwise_kernel=name, regularization=1.0)
     if form is WIDE:
         model.set_params(left_columns=[0, 1])
     with pytest.raises(ValueError, match="left has 2 columns, right has 3"):
@@ -249,7 +253,9 @@ def test_pairs_of_two_kinds_with_a_kernel_for_one(estimator, name, form):
 
 @every_estimator
 def test_cartesian_knows_nothing_about_two_new_objects(estimator):
-    model = estimator(pairwise_kernel=pk.Cartesian(RBF(1.0), RBF(1.0)), intercept_variance=1.0)
+    model = estimator(
+        pairwise_kernel=pk.Cartesian(RBF(1.0), RBF(1.0)), intercept_variance=1.0, regularization=1.0
+    )
     model.fit(PAIRS, target(estimator))
     fresh = Pairs(LEFT + 9, RIGHT + 9, [0, 1], [0, 0])
     latent = getattr(model, "decision_function", model.predict)
@@ -284,7 +290,7 @@ PARAMETERS = {
 @every_estimator
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_wrong_parameters_are_named(estimator, name):
-    if name not in estimator().get_params():
+    if name not in estimator(regularization=1.0).get_params():
         return
     for value, error in PARAMETERS[name]:
         with pytest.raises(error, match=name):
@@ -338,7 +344,7 @@ def test_closed_form_needs_complete_pairs():
 @pytest.mark.parametrize("solver", ["minres", "closed_form"])
 def test_solvers_of_linear_systems_are_for_ridge(estimator, solver):
     with pytest.raises(ValueError, match="solver must be one of"):
-        estimator(solver=solver).fit(PAIRS, target(estimator))
+        estimator(solver=solver, regularization=1.0).fit(PAIRS, target(estimator))
 
 
 def test_ranking_has_one_output():
@@ -357,18 +363,18 @@ def test_validation_pairs_and_values_come_together(estimator):
     with pytest.raises(
         ValueError, match="X_val and y_val must be given together; y_val is missing"
     ):
-        estimator().fit(PAIRS, y, X_val=PAIRS)
+        estimator(regularization=1.0).fit(PAIRS, y, X_val=PAIRS)
     with pytest.raises(
         ValueError, match="X_val and y_val must be given together; X_val is missing"
     ):
-        estimator().fit(PAIRS, y, y_val=y)
+        estimator(regularization=1.0).fit(PAIRS, y, y_val=y)
 
 
 @every_estimator
 @pytest.mark.parametrize("form", [PAIRS, WIDE], ids=["pairs", "wide"])
 def test_validation_pairs_must_fit(estimator, form):
     y = target(estimator)
-    model = estimator()
+    model = estimator(regularization=1.0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(form, y, X_val=form, y_val=y[:5])
     with pytest.raises(ValueError, match=r"X_val.* 4 (features|columns)"):
@@ -383,14 +389,16 @@ def test_validation_pairs_must_fit(estimator, form):
 def test_validation_values_must_be_numbers(estimator):
     bad = np.where(np.arange(30) == 2, np.nan, VALUES)
     with pytest.raises(ValueError, match=r"y_val|y_true"):
-        estimator().fit(PAIRS, VALUES, X_val=PAIRS, y_val=bad)
+        estimator(regularization=1.0).fit(PAIRS, VALUES, X_val=PAIRS, y_val=bad)
 
 
 @pytest.mark.parametrize("estimator", [RIDGE, RANK])
 def test_validation_values_must_differ(estimator):
     for rows in (slice(0), slice(None)):
         with pytest.raises(ValueError, match="y_val must hold at least two different values"):
-            estimator().fit(PAIRS, VALUES, X_val=PAIRS[rows], y_val=np.ones(30)[rows])
+            estimator(regularization=1.0).fit(
+                PAIRS, VALUES, X_val=PAIRS[rows], y_val=np.ones(30)[rows]
+            )
 
 
 def test_validation_is_for_one_output():
@@ -401,9 +409,9 @@ def test_validation_is_for_one_output():
 @classifiers
 def test_validation_classes_must_be_known(estimator):
     with pytest.raises(ValueError, match=r"y_val holds classes that y does not have: .2."):
-        estimator().fit(PAIRS, LABELS, X_val=PAIRS, y_val=LABELS + 1)
+        estimator(regularization=1.0).fit(PAIRS, LABELS, X_val=PAIRS, y_val=LABELS + 1)
     with pytest.raises(ValueError, match="y_val must hold both classes"):
-        estimator().fit(PAIRS, LABELS, X_val=PAIRS, y_val=np.ones(30, dtype=int))
+        estimator(regularization=1.0).fit(PAIRS, LABELS, X_val=PAIRS, y_val=np.ones(30, dtype=int))
 
 
 # --- prediction -----------------------------------------------------------------------------
@@ -412,18 +420,18 @@ def test_validation_classes_must_be_known(estimator):
 @every_estimator
 def test_prediction_before_fit(estimator):
     with pytest.raises(NotFittedError):
-        estimator().predict(PAIRS)
+        estimator(regularization=1.0).predict(PAIRS)
     with pytest.raises(NotFittedError):
-        estimator().score(PAIRS, target(estimator))
+        estimator(regularization=1.0).score(PAIRS, target(estimator))
     if estimator is RIDGE:
         with pytest.raises(NotFittedError):
-            estimator().held_out_predictions("A")
+            estimator(regularization=1.0).held_out_predictions("A")
 
 
 @every_estimator
 def test_other_features_are_refused(estimator):
     for form in (PAIRS, WIDE):
-        model = estimator().fit(form, target(estimator))
+        model = estimator(regularization=1.0).fit(form, target(estimator))
         with pytest.raises(ValueError, match="features"):
             model.predict(WIDE[:, :4])
         right_cut = RIGHT if form is PAIRS else RIGHT[:, :2]
@@ -458,11 +466,11 @@ FAILURES = {
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_failed_fit_leaves_the_estimator_as_it_was(estimator, name):
     y = target(estimator)
-    fresh = estimator()
+    fresh = estimator(regularization=1.0)
     with pytest.raises((ValueError, TypeError)):
         FAILURES[name](fresh, y)
-    assert set(vars(fresh)) == set(vars(estimator()))
-    model = estimator().fit(WIDE[:, :4], y)
+    assert set(vars(fresh)) == set(vars(estimator(regularization=1.0)))
+    model = estimator(regularization=1.0).fit(WIDE[:, :4], y)
     predicted, before = model.predict(WIDE[:, :4]), set(vars(model))
     with pytest.raises((ValueError, TypeError)):
         FAILURES[name](model, y)

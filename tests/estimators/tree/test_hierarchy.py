@@ -38,6 +38,7 @@ NEW = np.random.default_rng(1).normal(size=(25, 3))
 
 
 def fitted(y=Y, hierarchy=TREE, X=X, kernel=KERNEL, sample_weight=None, **params):
+    params = {"regularization": 1.0, **params}
     return KLR(kernel, hierarchy=hierarchy, **params).fit(X, y, sample_weight=sample_weight)
 
 
@@ -671,4 +672,4 @@ def test_a_later_flat_fit_has_no_taxonomy():
 
 def test_support_vectors_have_no_hierarchy():
     with pytest.raises(TypeError, match="hierarchy"):
-        KernelSVC(hierarchy=TREE)
+        KernelSVC(hierarchy=TREE, regularization=1.0)

@@ -536,7 +536,9 @@ def test_not_fitted_and_no_probabilities():
 
 
 def test_pairs_of_another_loss():
-    model = ZeroShotClassifier(ANIMALS, PairwiseSVC(right_kernel="linear"), "all").fit(X, Y)
+    model = ZeroShotClassifier(
+        ANIMALS, PairwiseSVC(right_kernel="linear", regularization=1.0), "all"
+    ).fit(X, Y)
     assert model.score(NEW, TRUTH) > 0.5
     with pytest.raises(TypeError, match="estimator must be an estimator for pairs"):
         ZeroShotClassifier(ANIMALS, LogisticRegression()).fit(X, Y)

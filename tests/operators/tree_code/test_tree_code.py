@@ -218,7 +218,7 @@ def test_what_is_refused(rng):
         with pytest.raises(TypeError, match=r"tree_code.*needs NumPy arrays.*streamed"):
             TreeCode(RBF(), other)
     with pytest.raises(TypeError, match="needs NumPy arrays"):
-        KernelRidge(operator="tree_code").fit(sp.csr_array(X), X[:, 0])
+        KernelRidge(operator="tree_code", regularization=1.0).fit(sp.csr_array(X), X[:, 0])
     for error in (0.0, 1.0, -1e-3, np.nan):
         with pytest.raises(ValueError, match="error must lie between 0 and 1"):
             TreeCode(RBF(), X, error=error)

@@ -6,11 +6,12 @@ The kernels are in `kernels.pairwise`, their products in `operators.pairs`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from gramian._core.arrays import Array
@@ -39,7 +40,6 @@ class PairExamples:
     pairwise_kernel: Any
     left_columns: Any
     right_columns: Any
-    coarse = False  # a few pairs of many objects say little about any of them
     is_gram = False  # similarities of objects are in the tables of the pairs
 
     def asked_for(self) -> Kernel:
@@ -50,6 +50,23 @@ class PairExamples:
         kernel = self.asked_for().amplitude()[1]
         assert isinstance(kernel, PairwiseKernel)
         return kernel
+
+    @property
+    def named(self) -> bool:
+        kernels = (self.left_kernel, self.right_kernel, self.pairwise_kernel)
+        return all(kernel is None or isinstance(kernel, str) for kernel in kernels)
+
+    def sample(self, X: Pairs, random_state: Any) -> Callable[[int], np.ndarray]:
+        """Return how to draw rows: all pairs of some objects, since single pairs of many say little about any."""
+
+        def rows(size: int) -> np.ndarray:
+            rng = check_random_state(0 if random_state is None else random_state)
+            share = np.sqrt(size / len(X))
+            left = rng.random_sample(X.n_left) < share
+            right = left if X.homogeneous else rng.random_sample(X.n_right) < share
+            return np.flatnonzero(left[X.left_index] & right[X.right_index])
+
+        return rows
 
     def values(self, X: Pairs) -> Array:
         return X.left

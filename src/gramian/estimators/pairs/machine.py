@@ -45,11 +45,14 @@ class PairwiseMachine(KernelMachine):
     left_columns, right_columns : slice, list of int or str, or mask, default=None
         For a wide table X, with the features of both objects in each row: which columns belong to which object. One
         given: the other is the rest. None given: the first half is left. Not used for `Pairs`.
-    optimize : None, "cv" or CrossValidationSearch, default=None
-        "cv" learns all kernel parameters that are not fixed, and the variance (1/λ), by the gradient of the
-        cross-validated loss.
+    optimize : {"auto", "cv"}, None or CrossValidationSearch, default="auto"
+        "auto" finds what was left open: if ``regularization`` is "auto", the variance (1/λ), and the scales of kernels
+        that were asked for by their names, on the pairs of a sample of the objects and with bounded work. Validation
+        pairs take its place. "cv" learns all kernel parameters that are not fixed, and the variance, on all pairs and
+        to the end. Both go by the gradient of the cross-validated loss. None takes everything as it is.
     cv : int, splitter or iterable of splits, default=5
-        Folds for ``optimize``; ``PairKFold(setting)`` learns for new objects.
+        Folds for ``optimize``: a number means shuffled pairs of known objects, ``PairKFold(setting)`` learns for new
+        ones.
     |regularization|
     intercept_variance : float, default=0.0
         Prior variance σ² of the intercept; 0 means none.
@@ -61,8 +64,8 @@ class PairwiseMachine(KernelMachine):
         With validation pairs: iterations without a better score after which to stop.
     warm_start : bool, default=False
         Start from the previous coefficients when the number of pairs is the same.
-    random_state : int, default=None
-        Not used by the deterministic solvers; accepted by all estimators.
+    random_state : int or RandomState, default=None
+        Which objects an automatic search takes, and how folds are shuffled. None is always the same.
 
     Attributes
     ----------
@@ -120,7 +123,14 @@ class PairwiseMachine(KernelMachine):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        groups: Any = None,
     ) -> Any:
         """Fit the model.
 
@@ -133,6 +143,8 @@ class PairwiseMachine(KernelMachine):
         X_val, y_val : as X and y, default=None
             Pairs to validate on: every iteration is scored, the best one is kept, and ``patience`` iterations
             without a better one stop the fit.
+        groups : array of shape (n_samples,), default=None
+            Pairs of one group are held out together when hyperparameters are learned.
 
         Returns
         -------
@@ -154,7 +166,7 @@ class PairwiseMachine(KernelMachine):
             score = self._score(targets, pairs, values)
             return SmoothTraining(self, data, targets, Validation(pairs, score, self.patience))
 
-        return fit_machine(self, X, y, sample_weight, training)
+        return fit_machine(self, X, y, sample_weight, training, groups)
 
     def fit_path(
         self, X: Any, y: Any, regularizations: Sequence[float], sample_weight: Any = None

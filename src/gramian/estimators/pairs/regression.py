@@ -137,7 +137,8 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
         [0.01, 0.1, 1.0]
         """
         values = checked_path(regularizations)
-        if self.solver not in ("auto", "minres") or self.optimize is not None or np.ndim(y) != 1:
+        literal = self.optimize in (None, "auto")  # a number for λ is taken as it is
+        if self.solver not in ("auto", "minres") or not literal or np.ndim(y) != 1:
             return super().fit_path(X, y, regularizations, sample_weight)
         check_parameters(self, self._rules)
         data = read_data(self, X, y, sample_weight)
@@ -208,9 +209,9 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
         K, T, order = factors
         coefficients = self.dual_coef_[order, 0].reshape(len(K), len(T)).astype(np.float64)
         # what the model was trained on
-        Y = K @ coefficients @ T + self.regularization * coefficients
+        Y = K @ coefficients @ T + self._strength() * coefficients
         ridge = KroneckerRidge(K, T)
-        values = ridge.held_out(Y, self.regularization, setting, left_folds, right_folds)
+        values = ridge.held_out(Y, self._strength(), setting, left_folds, right_folds)
         out = np.empty(order.size)
         out[order] = values.reshape(-1)
         return out

@@ -12,7 +12,7 @@ from gramian._core.arrays import Array
 from gramian.kernels import Kernel, as_kernel
 from gramian.kernels.algebra import OfParts
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term
-from gramian.kernels.parameters import DEFAULT_BOUNDS
+from gramian.kernels.parameters import DEFAULT_BOUNDS, bounds_around
 from gramian.kernels.stationary import RBF
 from gramian.pairs import Pairs
 
@@ -291,8 +291,8 @@ class Gaussian(PairwiseKernel):
     def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
         if not isinstance(self.length_scale, str):
             return self
-        scale = _wide_scale(_tables(X, weights))
-        return Gaussian(float(np.sqrt(scale / 2)), self.length_scale_bounds)
+        value = float(np.sqrt(_wide_scale(_tables(X, weights)) / 2))
+        return Gaussian(value, bounds_around(value, self.length_scale_bounds))
 
 
 _OF_TWO = (Linear, Poly2D, Kronecker, Cartesian)

@@ -1,0 +1,114 @@
+"""What a machine with a smooth loss learns before it solves: what was asked for, or what was left open.
+
+A kernel that is named by a string means "find it for me", and so does ``regularization="auto"``; a kernel object with a
+number for λ means "use this". What is left open is found on a sample of the examples with bounded work, by the same
+criterion and gradient as ``optimize="cv"`` on all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from gramian._core.arrays import to_numpy
+from gramian.estimators.examples import TrainingData
+from gramian.estimators.targets import SmoothTargets
+from gramian.selection import CrossValidationSearch
+from gramian.selection.learn import Learned, LearningData
+from gramian.selection.prior import Prior
+
+LOG = logging.getLogger("gramian")
+
+# Half of the work of a search goes into the last per cent of the loss, which a sample cannot tell anyway. 800 products
+# with a matrix of 1000 rows take about as long as a fit of some thousands.
+AUTOMATIC = CrossValidationSearch(tol=0.05, max_evaluations=10, max_samples=1000, max_products=800)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to learn, which parameters, from which examples and in which folds."""
+
+    search: CrossValidationSearch
+    prior: Prior
+    data: LearningData
+    cv: Any
+
+
+def plan_of(
+    machine: Any, data: TrainingData, targets: SmoothTargets, *, watched: bool
+) -> Plan | None:
+    """Return what a machine is to learn, or None if it takes its parameters as they are.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    data : TrainingData
+    targets : SmoothTargets
+    watched : bool
+        Whether there are examples to stop early by, which take the place of an automatic search.
+    """
+    if machine.optimize is None:
+        return None
+    known = _learning_data(machine, data, targets)
+    if machine.optimize != "auto":
+        asked = CrossValidationSearch() if isinstance(machine.optimize, str) else machine.optimize
+        return Plan(asked, targets.prior, known, machine.cv)
+    if watched or not isinstance(machine.regularization, str):
+        return None
+    known = _with_weight(known)
+    prior = replace(targets.prior, only_variances=not machine._examples().named)
+    folds = _folds(machine.cv, known)
+    low, high = prior.bounds.T
+    return Plan(AUTOMATIC, prior, known, folds) if np.any(low < high) and folds else None
+
+
+def tell(machine: Any, learned: Learned, n_samples: int) -> str:
+    """Say in words what was learned, and log it."""
+    path, kernels = learned.path, learned.prior.kernels_with_variances()
+    shown = ", ".join(map(repr, kernels[:3])) + (", …" if len(kernels) > 3 else "")
+    words = (
+        f"{shown} learned from {path.n_samples[-1]} of {n_samples} examples in {path.loss.size} evaluations, "
+        f"cross-validated loss {learned.loss:.4g}"
+    )
+    LOG.info("%s: %s", type(machine).__name__, words)
+    return words
+
+
+def _learning_data(machine: Any, data: TrainingData, targets: SmoothTargets) -> LearningData:
+    examples, weights = machine._examples(), targets.weights
+    if targets.judged is not None:
+        weights = targets.judged if weights is None else weights * targets.judged
+    return LearningData(
+        data.X,
+        lambda rows: examples.take(data.X, rows),
+        to_numpy(data.y),
+        targets.values,
+        targets.loss,
+        weights,
+        targets.stratified,
+        examples.sample(data.X, machine.random_state),
+        data.groups,
+    )
+
+
+def _with_weight(data: LearningData) -> LearningData:
+    """The examples that count: folds of those only, so that a weight of zero leaves an example out."""
+    if data.weights is None or data.sample is not None:
+        return data
+    rows = np.flatnonzero(to_numpy(data.weights))
+    return data if rows.size == len(data.y) else data.rows(rows)
+
+
+def _folds(cv: Any, data: LearningData) -> Any:
+    """The folds, fewer where there are not enough examples for them; None if there are none."""
+    if not isinstance(cv, Integral):
+        return cv
+    counts = np.unique(data.y, return_counts=True)[1] if data.stratified else [len(data.y)]
+    if data.groups is not None:
+        counts = [np.unique(data.groups).size]
+    folds = min(int(cv), int(max(counts, default=0)))
+    return folds if folds > 1 else None
