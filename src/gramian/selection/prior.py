@@ -41,7 +41,7 @@ from gramian.operators.inputs.distances import SquaredDistances
 
 # Factors on the length scales and variances that a search begins with. Smooth functions, and functions that classify
 # with confidence, have variances well above one; a longer scale goes with a larger variance.
-SCALES_AND_VARIANCES = ((1, 1), (1, 10), (1, 100), (1 / 3, 10), (3, 100))
+SCALES_AND_VARIANCES = ((1, 1), (1 / 3, 1), (1, 10), (1 / 3, 10), (1, 100), (3, 100))
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def test_a_flat_tree_is_the_flat_model(n_classes):
     names = [f"k{c}" for c in range(n_classes)]
     y = np.array(names)[np.arange(N) % n_classes]
     tree = fitted(y, {name: None for name in reversed(names)}, tol=TIGHT)
-    flat = KLR(KERNEL, tol=TIGHT).fit(X, y)
+    flat = KLR(KERNEL, tol=TIGHT, regularization=1.0).fit(X, y)
     assert tree.classes_.tolist() == flat.classes_.tolist() == names
     np.testing.assert_allclose(tree.predict_proba(NEW), flat.predict_proba(NEW), atol=1e-8)
     np.testing.assert_allclose(tree.dual_coef_, flat.dual_coef_, atol=1e-8)
@@ -73,7 +73,7 @@ def test_two_leaves_are_a_softmax_of_two():
     """Two functions of variance v are one of variance 2v: the binary model with twice the variance."""
     y = np.where(X[:, 0] > 0, "yes", "no")
     tree = fitted(y, {"yes": None, "no": None}, kernel=RBF(1.2), tol=TIGHT)
-    flat = KLR(2.0 * RBF(1.2), intercept_variance=2.0, tol=TIGHT).fit(X, y)
+    flat = KLR(2.0 * RBF(1.2), intercept_variance=2.0, tol=TIGHT, regularization=1.0).fit(X, y)
     np.testing.assert_allclose(tree.predict_proba(NEW), flat.predict_proba(NEW), atol=1e-8)
 
 
@@ -134,7 +134,7 @@ def test_relatives_help_each_other():
     X = rng.normal(size=(60, 2)) + np.repeat([[2, 0], [-2, 0]], 30, axis=0)
     y = np.array(["a1"] * 29 + ["a2"] + ["b1"] * 29 + ["b2"])
     tree = fitted(y, {"a": ["a1", "a2"], "b": ["b1", "b2"]}, X=X, kernel=RBF(1.0))
-    flat = KLR(RBF(1.0)).fit(X, y)
+    flat = KLR(RBF(1.0), regularization=1.0).fit(X, y)
     far = np.array([[2.0, 2.5]])  # on the side of the family a, away from all examples
     family = [m.predict_proba(far)[0, :2].sum() for m in (tree, flat)]
     assert family[0] > family[1] + 0.05
@@ -472,7 +472,7 @@ def test_decisions_have_the_least_expected_loss(model, loss, allow_inner):
 def test_zero_one_decisions_are_predictions(model):
     np.testing.assert_array_equal(model.decide(NEW), model.predict(NEW))
     np.testing.assert_array_equal(model.decide(NEW, allow_inner=True), model.predict(NEW))
-    flat = KLR(KERNEL).fit(X, Y)
+    flat = KLR(KERNEL, regularization=1.0).fit(X, Y)
     np.testing.assert_array_equal(flat.decide(NEW), flat.predict(NEW))
     np.testing.assert_array_equal(flat.decide(NEW, 1 - np.eye(5)), flat.predict(NEW))
 
@@ -491,7 +491,7 @@ def test_costs_may_be_a_matrix(model):
 
 
 def test_decisions_that_cannot_be_made(model):
-    flat = KLR(KERNEL).fit(X, Y)
+    flat = KLR(KERNEL, regularization=1.0).fit(X, Y)
     for loss, inner in (("taxonomic", False), ("parent", False), ("zero_one", True)):
         with pytest.raises(ValueError, match=rf"decide\(loss='{loss}'.* needs a model with hierar"):
             flat.decide(NEW, loss, allow_inner=inner)
@@ -553,7 +553,7 @@ BAD_TREES = {
 def test_bad_trees_are_refused(name):
     hierarchy, words = BAD_TREES[name]
     y = np.full(N, "a1") if name in ("one leaf", "text and numbers") else Y
-    model = KLR(hierarchy=hierarchy)
+    model = KLR(hierarchy=hierarchy, regularization=1.0)
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are below)
         model.fit(X, y)
     for word in words:
