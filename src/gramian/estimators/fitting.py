@@ -69,5 +69,5 @@ def read_data(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
     checked, labels, described = examples.read(machine, X, targets.flattened(y), **targets.checks)
     like = in_float64(np.empty((checked.shape[0], 0)), examples.values(checked))
     weights = check_sample_weight(sample_weight, like)
-    numbered = kernel.resolve(checked, weights)
+    numbered = examples.numbered(kernel, checked, weights)
     return TrainingData(checked, labels, y, weights, numbered, like, described)

@@ -9,7 +9,8 @@ by the formula for the inverse of a partitioned matrix: held-out residuals, coef
 are exact.
 
 Cost: n³ flops for the inverse whatever the number of folds, outputs and parameters, against some tens to hundreds of
-products for all folds with an iterative fit.
+products for all folds with an iterative fit. For pairs, whose products go through small matrices of objects, K is
+gathered from those for each evaluation; gradients go through the objects all the same.
 
 Deviates from the paper: it is for the squared loss what its appendix B (marked there as not up to date) does for
 Newton steps.
@@ -22,7 +23,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
 from gramian._core.arrays import Array, is_numpy
-from gramian.operators import Dense, LabelMixed
+from gramian._core.memory import working_memory
+from gramian.operators import Dense, LabelMixed, Operator, PairGram
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
 
@@ -103,11 +105,20 @@ def choose_criterion(
     problem: Problem, training: Array, held_out: Array
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
-    operator = problem.operator
-    stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
     few = is_numpy(problem.targets) and problem.shape[0] <= CLOSED_FORM_ROWS
-    closed = stored and few and problem.loss.quadratic and problem.loss.separable
+    quadratic = problem.loss.quadratic and problem.loss.separable
+    closed = few and quadratic and _has_matrix(problem.operator)
     return (RidgeCriterion if closed else CrossValidationCriterion)(problem, training, held_out)
+
+
+def _has_matrix(operator: Operator) -> bool:
+    """Whether the Gram matrix is stored, or that of pairs made of small ones for each evaluation."""
+    if not isinstance(operator, LabelMixed):
+        return False
+    matrix = operator.terms[0][0]
+    if isinstance(matrix, PairGram):
+        return matrix.shape[0] ** 2 * np.dtype(np.float64).itemsize <= working_memory()
+    return isinstance(matrix, Dense)
 
 
 def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:

@@ -9,10 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import Array
+from gramian._core.validation import indefinite_spectrum
 from gramian.kernels import Kernel, as_kernel
 from gramian.kernels.algebra import OfParts
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term
 from gramian.kernels.parameters import DEFAULT_BOUNDS
+from gramian.kernels.similarity import Repaired
 from gramian.kernels.stationary import RBF
 from gramian.pairs import Pairs
 
@@ -34,6 +36,14 @@ class _OfKernels(PairwiseKernel, OfParts):
     def bases(self) -> tuple[Kernel, Kernel]:
         parts = self._parts
         return parts[0], parts[-1]
+
+    def repaired(self, X: Pairs, repair: str) -> PairwiseKernel:
+        sides = zip(("X.left", "X.right"), self._parts, self.arranged(X).sides, strict=False)
+        changed = self._with_parts(
+            _repaired(name, part, s.table, repair) for name, part, s in sides
+        )
+        assert isinstance(changed, PairwiseKernel)
+        return changed
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._parts))})"
@@ -201,6 +211,7 @@ class Antisymmetric(_OfOne):
            [-1.,  1.]])
     """
 
+    is_odd = True
     terms = (Term("kernel", "kernel", sources=((0, 1, 1.0), (1, 0, -1.0))),)
 
 
@@ -220,6 +231,7 @@ class Ranking(_OfOne):
            [-4.,  4.]])
     """
 
+    is_odd = True
     terms = (Term("kernel", "ones", reads=DIFFERENCE, sources=DIFFERENCE),)
 
 
@@ -360,6 +372,13 @@ def _checked_base(name: str, kernel: Any) -> Kernel:
         return as_kernel(kernel)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def _repaired(name: str, kernel: Kernel, table: Any, repair: str) -> Kernel:
+    """The kernel of objects, repaired if it is a table of similarities that are no kernel."""
+    if not kernel.is_precomputed or isinstance(kernel, Repaired):
+        return kernel
+    return kernel if indefinite_spectrum(name, table) is None else Repaired.of(table, repair)
 
 
 def _tables(X: Pairs, weights: Any) -> list[tuple[Any, np.ndarray]]:
