@@ -54,8 +54,8 @@ class PairwiseMachine(KernelMachine):
     cv : int, splitter or iterable of splits, default=5
         Folds for ``optimize``; ``PairKFold(setting)`` learns for new objects.
     indefinite : {"error", "clip", "flip", "shift"}, default="error"
-        What to do with tables of "precomputed" similarities that are no kernels: their matrices have eigenvalues that are
-        negative by more than rounding, and the objective has no minimum. "error" refuses them; "clip" sets negative
+        What to do with tables of "precomputed" similarities that are no kernels: their matrices have eigenvalues that
+        are negative by more than rounding, and the objective has no minimum. "error" refuses them; "clip" sets negative
         eigenvalues to zero, "flip" changes their sign, and "shift" adds the size of the smallest one to the diagonal.
         Rows of new objects are clipped and flipped by the same linear map, so that those of training objects are as in
         training. A shift is noise of each training object, and rows in predictions stay as they are. See
