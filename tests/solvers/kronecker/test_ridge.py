@@ -132,7 +132,7 @@ def test_held_out_without_rank_with_an_intercept(setting):
 
 
 def test_intercepts_refused():
-    K, T, Y = _data(6, 5)
+    K, T, _ = _data(6, 5)
     with pytest.raises(ValueError, match="intercept_variance must be a finite number >= 0"):
         KroneckerRidge(K, T, -1.0)
     # 1ᵀG1 = 1 / (λ − 2) = −1, so that an intercept of variance one makes the system singular
