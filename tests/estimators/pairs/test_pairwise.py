@@ -837,9 +837,11 @@ def test_learning_lowers_the_loss(estimator, setting):
     model.fit(PAIRS, target(estimator))
     path = model.optimization_path_
     assert cv_loss(model) < 0.98 * path.loss[0]
+    variance = float(model.variances_[0])
     again = estimator(
         pairwise_kernel=model._prior.kernels[0],
-        regularization=1.0 / float(model.variances_[0]),
+        regularization=1.0 / variance,
+        intercept_variance=model.intercept_variance / variance,
         tol=1e-10,
     ).fit(PAIRS, target(estimator))
     np.testing.assert_allclose(latent(again, NEW), latent(model, NEW), atol=1e-2)

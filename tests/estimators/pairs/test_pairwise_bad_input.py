@@ -15,7 +15,7 @@ from gramian import (
     PairwiseRidge,
     PairwiseSVC,
 )
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Precomputed
 from gramian.kernels import pairwise as pk
 from gramian.selection import CrossValidationSearch
 
@@ -271,7 +271,7 @@ def test_rounding_is_not_indefinite(estimator, dtype, repair):
         model = estimator("precomputed", "precomputed", indefinite=repair, max_iter=3)
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         model.fit(X, y)
-    assert model.kernel_ == pk.Kronecker("precomputed", "precomputed")
+    assert model.kernel_ == pk.Kronecker(Precomputed(), Precomputed())
 
 
 @every_estimator
