@@ -152,7 +152,7 @@ def test_the_matrix_of_pairs_must_fit_the_memory(monkeypatch):
     problem = _problem_of_pairs(OF_PAIRS["kronecker"], VALUES[:, None])
     with sklearn.config_context(working_memory=1e-3):
         assert type(choose_criterion(problem, *masks)) is CrossValidationCriterion
-    monkeypatch.setattr(module, "CLOSED_FORM_ROWS", len(PAIRS) - 1)
+    monkeypatch.setattr(module, "CLOSED_FORM_PAIRS", len(PAIRS) - 1)
     assert type(choose_criterion(problem, *masks)) is CrossValidationCriterion
 
 
@@ -161,7 +161,7 @@ def test_pairs_are_learned_by_the_closed_form(monkeypatch):
     model = PairwiseRidge(RBF(2.0), RBF(2.0), optimize="cv", cv=PairKFold("A"), tol=1e-12)
     model.fit(PAIRS, VALUES)
     assert model.optimization_path_.converged
-    monkeypatch.setattr(module, "CLOSED_FORM_ROWS", 1)
+    monkeypatch.setattr(module, "CLOSED_FORM_PAIRS", 1)
     other = PairwiseRidge(RBF(2.0), RBF(2.0), optimize="cv", cv=PairKFold("A"), tol=1e-12)
     other.fit(PAIRS, VALUES)
     assert model.cv_loss_ == pytest.approx(other.cv_loss_, rel=1e-2)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from gramian._core import validation
 from gramian._core.arrays import Array
-from gramian._core.validation import check_choice
-from gramian.kernels.simple import Precomputed
+from gramian.kernels import simple
 
 __all__ = ["Repaired", "as_features", "clip", "flip", "shift"]
 
@@ -29,7 +29,7 @@ REPAIRS = ("clip", "flip", "shift")
 
 
 @dataclass(eq=False, repr=False)
-class Repaired(Precomputed):
+class Repaired(simple.Precomputed):
     """Precomputed similarities that are no kernel, made one: train × train in ``fit``, new × train in ``predict``.
 
     Parameters
@@ -72,7 +72,7 @@ class Repaired(Precomputed):
         -------
         Repaired
         """
-        check_choice("repair", repair, REPAIRS)
+        validation.check_choice("repair", repair, REPAIRS)
         matrix = _square(S).astype(np.float64)
         if repair == "shift":
             return cls(repair, noise=max(0.0, -float(np.linalg.eigvalsh(matrix)[0])))

@@ -32,6 +32,10 @@ from gramian.solvers import Problem
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
 CLOSED_FORM_ROWS = 5000
+# Pairs multiply faster through their objects. Seconds on one core where 30 % of all pairs are known, at the variances 100
+# and 1000: 0.06 / 0.09 and 0.3 for 1000 pairs, 0.32 / 0.26 and 0.8 for 2000, 1.3 / 0.5 and 1.5 for 3000, 4.4 / 0.9 and
+# more for 5000. A search meets both.
+CLOSED_FORM_PAIRS = 2000
 # in the place of zero: the example then has coefficients far below rounding
 SMALLEST_WEIGHT = 1e-100
 
@@ -105,20 +109,17 @@ def choose_criterion(
     problem: Problem, training: Array, held_out: Array
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
-    few = is_numpy(problem.targets) and problem.shape[0] <= CLOSED_FORM_ROWS
-    quadratic = problem.loss.quadratic and problem.loss.separable
-    closed = few and quadratic and _has_matrix(problem.operator)
+    quadratic = is_numpy(problem.targets) and problem.loss.quadratic and problem.loss.separable
+    closed = quadratic and problem.shape[0] <= _most_rows(problem.operator)
     return (RidgeCriterion if closed else CrossValidationCriterion)(problem, training, held_out)
 
 
-def _has_matrix(operator: Operator) -> bool:
-    """Whether the Gram matrix is stored, or that of pairs made of small ones for each evaluation."""
-    if not isinstance(operator, LabelMixed):
-        return False
-    matrix = operator.terms[0][0]
-    if isinstance(matrix, PairGram):
-        return matrix.shape[0] ** 2 * np.dtype(np.float64).itemsize <= working_memory()
-    return isinstance(matrix, Dense)
+def _most_rows(operator: Operator) -> int:
+    """Up to how many examples the closed form is to be used: none if there is no Gram matrix for it."""
+    matrix = operator.terms[0][0] if isinstance(operator, LabelMixed) else None
+    if isinstance(matrix, PairGram):  # it is gathered for each evaluation, and must fit the memory
+        return min(CLOSED_FORM_PAIRS, int((working_memory() / 8) ** 0.5))
+    return CLOSED_FORM_ROWS if isinstance(matrix, Dense) else 0
 
 
 def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:
