@@ -32,9 +32,9 @@ from gramian.solvers import Problem
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
 CLOSED_FORM_ROWS = 5000
-# Pairs multiply faster through their objects. Seconds on one core where 30 % of all pairs are known, at the variances 100
-# and 1000: 0.06 / 0.09 and 0.3 for 1000 pairs, 0.32 / 0.26 and 0.8 for 2000, 1.3 / 0.5 and 1.5 for 3000, 4.4 / 0.9 and
-# more for 5000. A search meets both.
+# Pairs multiply faster, through their objects. The same seconds on one core, where 30 % of all pairs are known, at the
+# variances 100 and 1000 that a search may meet: 0.06 / 0.09 and 0.3 for 1000 pairs, 0.32 / 0.26 and 0.8 for 2000, 1.3 /
+# 0.5 and 1.5 for 3000, 4.4 / 0.9 and 2.3 for 5000.
 CLOSED_FORM_PAIRS = 2000
 # in the place of zero: the example then has coefficients far below rounding
 SMALLEST_WEIGHT = 1e-100
