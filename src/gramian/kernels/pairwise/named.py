@@ -15,6 +15,7 @@ from gramian.kernels.algebra import OfParts
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term
 from gramian.kernels.parameters import DEFAULT_BOUNDS
 from gramian.kernels.similarity import Repaired
+from gramian.kernels.simple import Precomputed
 from gramian.kernels.stationary import RBF
 from gramian.pairs import Pairs
 
@@ -32,6 +33,11 @@ class _OfKernels(PairwiseKernel, OfParts):
         for name, part in zip(self._part_names, self._parts, strict=True):
             if isinstance(part, PairwiseKernel):
                 raise TypeError(f"{name} must be a kernel of objects, got {part!r}.")
+            if part.is_precomputed and not isinstance(part, Precomputed):
+                raise ValueError(
+                    f"{name} must be Precomputed() alone where objects come as similarities, got {part!r}. Combine the "
+                    "matrices themselves, and give the result as the table."
+                )
 
     def bases(self) -> tuple[Kernel, Kernel]:
         parts = self._parts
