@@ -39,6 +39,7 @@ def test_an_interruption_comes_at_the_end_of_a_compilation(interrupted_by):
     assert function(3.0) == 2.5
 
 
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="there are no threads to give")
 @pytest.mark.filterwarnings("ignore::numba.NumbaPerformanceWarning")  # of the body of the loop
 def test_only_explicit_loops_get_threads():
     @compilation.parallel_loops()

@@ -33,15 +33,25 @@ class TestFromWide:
         ],
     )
     def test_objects_in_the_order_of_unique(self, convert):
-        made = Pairs.from_wide(convert(WIDE))
+        wide = WIDE[:, :4]
+        made = Pairs.from_wide(convert(wide))
         for table, index, columns in (
-            (made.left, made.left_index, slice(0, 3)),
-            (made.right, made.right_index, slice(3, 5)),
+            (made.left, made.left_index, slice(0, 2)),
+            (made.right, made.right_index, slice(2, 4)),
         ):
             rows, inverse = np.unique(WIDE[:, columns], axis=0, return_inverse=True)
             np.testing.assert_array_equal(_dense(table), rows)
             np.testing.assert_array_equal(index, inverse)
-        np.testing.assert_array_equal(_dense(made.to_wide()), WIDE)
+        np.testing.assert_array_equal(_dense(made.to_wide()), wide)
+
+    @pytest.mark.parametrize("n_columns", [1, 5])
+    @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, pd.DataFrame])
+    def test_an_odd_number_of_columns_has_no_half(self, n_columns, convert):
+        message = rf"X has {n_columns} columns, an odd number.*left_columns or right_columns"
+        with pytest.raises(ValueError, match=message):
+            Pairs.from_wide(convert(WIDE[:, :n_columns]))
+        assert Pairs.from_wide(convert(WIDE[:, :n_columns]), [0]).left.shape[1] == 1
+        assert Pairs.from_wide(convert(WIDE[:, :n_columns]), None, [0]).right.shape[1] == 1
 
     def test_signed_zeros_and_stored_zeros_are_zero(self):
         assert Pairs.from_wide([[0.0, 1.0], [-0.0, 1.0]]).n_left == 1
@@ -77,7 +87,7 @@ class TestFromWide:
 
     @pytest.mark.parametrize("X", [WIDE[:, :1], sp.csr_array(WIDE[:, :1])], ids=["dense", "sparse"])
     def test_an_empty_side_is_constant(self, X):
-        made = Pairs.from_wide(X)
+        made = Pairs.from_wide(X, [0])
         np.testing.assert_array_equal(_dense(made.right), [[1.0]])
         assert made.n_right == 1
         assert Pairs.from_wide(X, [], [0]).n_left == 1

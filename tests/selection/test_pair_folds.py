@@ -296,7 +296,11 @@ class TestBadInput:
     def test_symmetric_needs_one_set(self):
         for X in (TWO_SETS, TWO_SETS.to_wide()):
             with pytest.raises(ValueError, match="symmetric=True needs homogeneous pairs"):
-                next(PairKFold("D", symmetric=True).split(X))
+                next(PairKFold("D", symmetric=True, left_columns=slice(12)).split(X))
+
+    def test_an_odd_number_of_columns_needs_a_side(self):
+        with pytest.raises(ValueError, match=r"X has 21 columns, an odd number.*left_columns"):
+            next(PairKFold("D").split(TWO_SETS.to_wide()))
 
     @pytest.mark.parametrize(
         "setting, what",

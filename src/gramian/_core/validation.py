@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from array_api_compat import is_array_api_obj
 from scipy.linalg import LinAlgError, cholesky
 
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
-from gramian._core.caller import level_of_caller
 
 
 def check_number(
@@ -134,18 +132,12 @@ def check_gram(K: Array) -> None:
         )
 
 
-def check_similarity(name: str, S: Any) -> None:
-    """Refuse precomputed similarities that are not square and symmetric; warn if they are not semidefinite."""
-    spectrum = _spectrum_if_indefinite(name, S, "matrix of similarities when the objects' kernel")
-    if spectrum is not None:
-        share = -spectrum[spectrum < 0].sum() / np.abs(spectrum).sum()
-        warnings.warn(
-            f"{name} is not positive semidefinite: its smallest eigenvalue is {spectrum[0]:.3g}, and negative ones are "
-            f"{share:.1%} of the spectrum. The objective then has no minimum; PairwiseRidge(solver='minres') still "
-            "solves its linear system. Use gramian.kernels.similarity.clip(S), or as_features(S) with another kernel.",
-            UserWarning,
-            stacklevel=level_of_caller(),
-        )
+def indefinite_spectrum(name: str, S: Any) -> np.ndarray | None:
+    """Return the eigenvalues of precomputed similarities if some are negative by more than rounding, else None.
+
+    Refuses what is not square and symmetric.
+    """
+    return _spectrum_if_indefinite(name, S, "matrix of similarities when the objects' kernel")
 
 
 def _spectrum_if_indefinite(name: str, matrix: Array, meaning: str) -> np.ndarray | None:

@@ -13,9 +13,8 @@ from gramian.cli.options import Settings
 from gramian.cli.pair_tables import PairLayout, read_training_pairs
 from gramian.cli.plan import CLASSIFICATION, Plan, decided, preprocessing, target_summary
 
-# For pairs of one kind of object; those that change sign when the two are exchanged have no intercept.
+# For pairs of one kind of object.
 ONE_KIND = ("symmetric", "antisymmetric", "ranking", "mlpk")
-ODD = ("antisymmetric", "ranking")
 
 SETTINGS = {
     "A": "both objects known",
@@ -83,7 +82,6 @@ def _parameters(settings: Settings, pairwise_kernel: str) -> dict[str, Any]:
         )
     parameters: dict[str, Any] = {
         "pairwise_kernel": pairwise_kernel,
-        "intercept_variance": 0.0 if pairwise_kernel in ODD else 1.0,
         "optimize": settings.optimize,
     }
     if pairwise_kernel != "gaussian":

@@ -1,8 +1,8 @@
 """What the examples of an estimator are: rows of features, or a Gram matrix if the kernel is precomputed.
 
 An estimator hands such an object to `fitting.fit_machine`. Pairs have their own, `pairs.examples`, with the same
-attributes and methods: how X is read when fitting and when predicting, which kernel was asked for, how rows are
-taken, and which rows stand for all of them.
+attributes and methods: how X is read when fitting and when predicting, which kernel was asked for and what its numbers
+are, how rows are taken, and which rows stand for all of them.
 """
 
 from __future__ import annotations
@@ -74,6 +74,10 @@ class Features:
     def asked_for(self) -> Kernel:
         """Return the kernel as the parameters say, before it has seen data."""
         return as_kernel(self.kernel)
+
+    def numbered(self, kernel: Kernel, X: Any, weights: Array | None) -> Kernel:
+        """Return the kernel with all its numbers, some of which come from the training examples."""
+        return kernel.resolve(X, weights)
 
     @property
     def is_gram(self) -> bool:

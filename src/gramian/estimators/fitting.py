@@ -75,5 +75,5 @@ def read_data(machine: Any, X: Any, y: Any, sample_weight: Any, groups: Any = No
         raise ValueError(
             f"groups must have shape ({checked.shape[0]},), one for each example, got {np.shape(groups)}."
         )
-    numbered = kernel.resolve(checked, weights)
+    numbered = examples.numbered(kernel, checked, weights)
     return TrainingData(checked, labels, y, weights, numbered, like, described, groups)

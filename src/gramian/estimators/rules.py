@@ -19,10 +19,10 @@ flag: Rule = check_flag
 
 def positive_or_auto(name: str, value: Any) -> None:
     """Refuse what is neither a positive number nor "auto"."""
-    if isinstance(value, str):
-        check_choice(name, value, choices=("auto",))
-    else:
+    if not isinstance(value, str):
         positive(name, value)
+    elif value != "auto":
+        raise TypeError(f"{name} must be a number > 0 or 'auto', got {value!r}.")
 
 
 def optional(rule: Rule) -> Rule:

@@ -306,7 +306,7 @@ class SmoothTraining:
         if self.validation is None:
             return None
         cross = prior.cross(self.validation.X, self.data.X)
-        return Watch(self.validation, cross, self.machine.intercept_variance)
+        return Watch(self.validation, cross, self.machine._gram().intercept_variance)
 
     def _start(self, problem: Problem, learned: Array | None) -> Array | None:
         """Coefficients to start from: those of the search, or of an earlier fit, if they fit the problem."""
@@ -337,5 +337,5 @@ def kept_function(
     return {
         "X_fit_": X if rows is None else rows,
         "dual_coef_": xp.astype(xp.reshape(dual, (dual.shape[0], -1)), X.dtype),
-        "intercept_": xp.astype(machine.intercept_variance * total, X.dtype),
+        "intercept_": xp.astype(machine._gram().intercept_variance * total, X.dtype),
     }

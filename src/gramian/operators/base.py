@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,25 @@ from gramian.kernels import Kernel
 from gramian.kernels.parameters import clones_with_theta
 from gramian.operators import costs
 from gramian.operators.inputs.tiles import tiled_vjp, tiles
+
+
+class KroneckerForm(NamedTuple):
+    """The matrix ``left ⊗ right + constant``, with the constant added to every entry, in another order of rows.
+
+    Attributes
+    ----------
+    left : ndarray of shape (m, m)
+    right : ndarray of shape (q, q)
+    order : ndarray of int of shape (m q,)
+        The number of the example of each cell, those of the first left object first.
+    constant : float
+        Variance of an intercept, 0 if there is none.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    order: np.ndarray
+    constant: float = 0.0
 
 
 class Operator(ABC):
@@ -66,8 +85,8 @@ class Operator(ABC):
         """
         return None, A
 
-    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return K, T and the number of each example if this is K ⊗ T with reordered rows, else None."""
+    def kronecker(self) -> KroneckerForm | None:
+        """Return the factors if this is K ⊗ T with reordered rows, plus a constant for an intercept; else None."""
         return None
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:

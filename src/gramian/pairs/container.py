@@ -128,8 +128,8 @@ class Pairs:
         X : array, sparse array or DataFrame of shape (n, d)
         left_columns, right_columns : slice, ints, bool mask or names, default=None
             Columns that describe the left and the right object; names if X is a DataFrame. If one of the two is
-            None, it is all other columns; if both are, the first half of the columns, rounded up, is left. A column
-            may be on both sides, and a side without columns gets a constant one.
+            None, it is all other columns; if both are, the first half of the columns is left, and an odd number of
+            columns is an error. A column may be on both sides, and a side without columns gets a constant one.
 
         Returns
         -------

@@ -37,8 +37,13 @@ def split_columns(
     everything = np.arange(n_columns)
     left = _positions("left_columns", left_columns, n_columns, names)
     right = _positions("right_columns", right_columns, n_columns, names)
+    if left is None and right is None and n_columns % 2:
+        raise ValueError(
+            f"X has {n_columns} columns, an odd number, so that its first half cannot be the left object: say which "
+            "columns are, by left_columns or right_columns."
+        )
     if left is None:
-        half = everything[: (n_columns + 1) // 2]
+        half = everything[: n_columns // 2]
         left = half if right is None else np.setdiff1d(everything, right)
     return left, np.setdiff1d(everything, left) if right is None else right
 

@@ -185,7 +185,8 @@ class Descent:
         value, gradient = value + more, gradient + slope
         if not np.isfinite(value):
             raise ValueError(
-                f"The cross-validation criterion is {value} at parameters {np.exp(theta)}. Narrow their bounds."
+                f"Numbers overflowed: the cross-validation criterion is {value} at parameters {np.exp(theta)}. "
+                "Scale X and y, or narrow the bounds of the kernel."
             )
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         row = Evaluation(theta, value, gradient, products, seconds, self.n_samples)

@@ -9,7 +9,8 @@ by the formula for the inverse of a partitioned matrix: held-out residuals, coef
 are exact.
 
 Cost: n³ flops for the inverse whatever the number of folds, outputs and parameters, against some tens to hundreds of
-products for all folds with an iterative fit.
+products for all folds with an iterative fit. For pairs, whose products go through small matrices of objects, K is
+gathered from those for each evaluation; gradients go through the objects all the same.
 
 Deviates from the paper: it is for the squared loss what its appendix B (marked there as not up to date) does for
 Newton steps.
@@ -22,7 +23,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
 from gramian._core.arrays import Array, is_numpy
-from gramian.operators import Dense, LabelMixed
+from gramian._core.memory import working_memory
+from gramian.operators import Dense, LabelMixed, Operator, PairGram
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
 
@@ -30,6 +32,10 @@ from gramian.solvers import Problem
 # (benchmarks/crossover.py): 0.11 / 0.11 at 1000 rows, 0.6 / 1.2 at 3000, 3.0 / 3.6 at 5000.
 # Beyond, its cube is too dear.
 CLOSED_FORM_ROWS = 5000
+# Pairs multiply faster, through their objects. The same seconds on one core, where 30 % of all pairs are known, at the
+# variances 100 and 1000 that a search may meet: 0.06 / 0.09 and 0.3 for 1000 pairs, 0.32 / 0.26 and 0.8 for 2000, 1.3 /
+# 0.5 and 1.5 for 3000, 4.4 / 0.9 and 2.3 for 5000.
+CLOSED_FORM_PAIRS = 2000
 # in the place of zero: the example then has coefficients far below rounding
 SMALLEST_WEIGHT = 1e-100
 
@@ -103,11 +109,17 @@ def choose_criterion(
     problem: Problem, training: Array, held_out: Array
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
-    operator = problem.operator
-    stored = isinstance(operator, LabelMixed) and isinstance(operator.terms[0][0], Dense)
-    few = is_numpy(problem.targets) and problem.shape[0] <= CLOSED_FORM_ROWS
-    closed = stored and few and problem.loss.quadratic and problem.loss.separable
+    quadratic = is_numpy(problem.targets) and problem.loss.quadratic and problem.loss.separable
+    closed = quadratic and problem.shape[0] <= _most_rows(problem.operator)
     return (RidgeCriterion if closed else CrossValidationCriterion)(problem, training, held_out)
+
+
+def _most_rows(operator: Operator) -> int:
+    """Up to how many examples the closed form is to be used: none if there is no Gram matrix for it."""
+    matrix = operator.terms[0][0] if isinstance(operator, LabelMixed) else None
+    if isinstance(matrix, PairGram):  # it is gathered for each evaluation, and must fit the memory
+        return min(CLOSED_FORM_PAIRS, int((working_memory() / 8) ** 0.5))
+    return CLOSED_FORM_ROWS if isinstance(matrix, Dense) else 0
 
 
 def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:

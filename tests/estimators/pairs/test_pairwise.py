@@ -119,15 +119,23 @@ def test_ridge_solves_the_linear_system(kernel, solver, variance):
 
 @pytest.mark.parametrize("make", [pk.Symmetric, pk.Antisymmetric, pk.Ranking, pk.MLPK])
 def test_ridge_on_one_kind_of_object(make):
+    """Where exchanging the ends is to change the sign there is no intercept, whatever its variance."""
     X, kernel = one_kind(n=25, n_objects=9), make(RBF(1.1))
-    y = np.sin(X.left_index + 2.0 * X.right_index)  # repeated pairs have one value
-    dual = np.linalg.solve(pair_gram(kernel, X) + 0.3 * np.eye(25), y)
+    y = np.sin(X.left_index + 2.0 * X.right_index) + 3  # repeated pairs have one value
+    odd = make in (pk.Antisymmetric, pk.Ranking)
+    variance = 0.0 if odd else 1.0
+    dual = np.linalg.solve(pair_gram(kernel, X) + variance + 0.3 * np.eye(25), y)
     model = fitted(RIDGE, X, y, pairwise_kernel=kernel)
+    np.testing.assert_allclose(model.intercept_, variance * dual.sum(), atol=1e-6)
     new = one_kind(n=10, seed=4)
-    np.testing.assert_allclose(model.predict(new), pair_gram(kernel, new, X) @ dual, atol=1e-6)
+    expected = (pair_gram(kernel, new, X) + variance) @ dual
+    np.testing.assert_allclose(model.predict(new), expected, atol=1e-6)
     turned = Pairs(new.left, None, new.right_index, new.left_index)
-    sign = -1 if make in (pk.Antisymmetric, pk.Ranking) else 1
+    sign = -1 if odd else 1
     np.testing.assert_allclose(model.predict(turned), sign * model.predict(new), atol=1e-10)
+    model = RIDGE(pairwise_kernel=kernel).fit(X, y, X_val=X, y_val=y)
+    found = concordance_index(y, model.predict(X))
+    assert model.validation_score_.max() == pytest.approx(found, abs=1e-12)
 
 
 @cache
@@ -183,6 +191,34 @@ def test_ranker_finds_the_minimum(groups, solver):
     model = fitted(RANK, groups=groups, solver=solver)
     assert model.solution_.objective == pytest.approx(value, rel=1e-8)
     np.testing.assert_allclose(model.predict(PAIRS), u, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [None, "left"])
+def test_an_intercept_is_of_no_use_to_the_ranker(groups):
+    assert RANK().intercept_variance == 0
+    plain = fitted(RANK, groups=groups)
+    model = fitted(RANK, groups=groups, intercept_variance=2.0)
+    np.testing.assert_allclose(model.intercept_, 0, atol=1e-6)
+    np.testing.assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [RIDGE, KLR, MARGIN])
+def test_there_is_an_intercept_by_default(estimator):
+    assert estimator().intercept_variance == 1.0
+    assert fitted(estimator).intercept_[0] != 0
+
+
+@pytest.mark.parametrize("setting", "ABCD")
+def test_targets_far_from_zero_are_predicted(setting):
+    """A constant that is added to all values costs no more than a little of the score."""
+    pairs, y = make_interactions(n_left=40, n_right=30, density=0.5, noise=0.2, random_state=0)
+    scores = [
+        cross_validate(RIDGE(regularization=0.1), pairs, y + constant, cv=PairKFold(setting))
+        for constant in (0.0, 6.0)
+    ]
+    means = [score["test_score"].mean() for score in scores]
+    assert means[0] > 0.3
+    assert means[1] > means[0] - 0.05
 
 
 def test_ranker_scores_within_groups():
@@ -323,30 +359,37 @@ COMPLETE = Pairs.complete(PAIRS.left[:7], PAIRS.right[:6])
 COMPLETE_Y = np.random.default_rng(2).normal(size=42)
 
 
-def test_complete_pairs_have_a_closed_form():
-    K = pair_gram(KERNEL, COMPLETE)
-    expected = K @ np.linalg.solve(K + 0.3 * np.eye(42), COMPLETE_Y)
+@pytest.mark.parametrize("variance", [0.0, 1.0, 30.0])
+def test_complete_pairs_have_a_closed_form(variance):
+    K = pair_gram(KERNEL, COMPLETE) + variance
+    dual = np.linalg.solve(K + 0.3 * np.eye(42), COMPLETE_Y)
+    expected, options = K @ dual, {"intercept_variance": variance}
     for solver in ("auto", "closed_form", "minres", "kernel_cg", "newton"):
-        model = fitted(RIDGE, COMPLETE, COMPLETE_Y, solver=solver)
+        model = fitted(RIDGE, COMPLETE, COMPLETE_Y, solver=solver, **options)
         np.testing.assert_allclose(model.predict(COMPLETE), expected, atol=1e-6, err_msg=solver)
-    auto = RIDGE(pairwise_kernel=KERNEL).fit(COMPLETE, COMPLETE_Y)
+        np.testing.assert_allclose(model.intercept_, variance * dual.sum(), atol=1e-6)
+    auto = RIDGE(pairwise_kernel=KERNEL, **options).fit(COMPLETE, COMPLETE_Y)
     assert auto.n_iter_ == 1
+    assert auto.solution_.status == "converged"
     assert auto.solution_.relative_gap < 1e-10
     order = np.random.default_rng(0).permutation(42)
-    shuffled = fitted(RIDGE, COMPLETE[order], COMPLETE_Y[order], solver="closed_form")
+    shuffled = fitted(RIDGE, COMPLETE[order], COMPLETE_Y[order], solver="closed_form", **options)
     np.testing.assert_allclose(shuffled.predict(COMPLETE), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("setting", ["A", "B", "C", "D"])
 @pytest.mark.parametrize("solver", ["auto", "minres"])
-def test_held_out_predictions_are_those_of_separate_fits(setting, shuffled, solver):
+@pytest.mark.parametrize("variance", [0.0, 1.0])
+def test_held_out_predictions_are_those_of_separate_fits(setting, shuffled, solver, variance):
     X, y = COMPLETE, COMPLETE_Y
     if shuffled:
         order = np.random.default_rng(0).permutation(42)
         X, y = X[order], y[order]
-    found = fitted(RIDGE, X, y, solver=solver).held_out_predictions(setting)
-    K = pair_gram(KERNEL, X)
+    y = y + 6
+    model = fitted(RIDGE, X, y, solver=solver, intercept_variance=variance)
+    found = model.held_out_predictions(setting)
+    K = pair_gram(KERNEL, X) + variance
     for h in range(len(X)):
         left, right = X.left_index == X.left_index[h], X.right_index == X.right_index[h]
         out = {"A": left & right, "B": left, "C": right, "D": left | right}[setting]
@@ -364,14 +407,13 @@ def test_held_out_predictions_of_folds():
         np.testing.assert_allclose(found[out], model.predict(COMPLETE[out]), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["incomplete", "weighted", "intercept", "several", "linear"])
+@pytest.mark.parametrize("name", ["incomplete", "weighted", "several", "linear"])
 def test_held_out_predictions_say_when_they_cannot(name):
     weights = np.ones(42) if name == "weighted" else None
     rows = slice(1, None) if name == "incomplete" else slice(None)
     y = np.column_stack([COMPLETE_Y] * 2) if name == "several" else COMPLETE_Y
     kernel = pk.Linear(RBF(1.0), RBF(1.0)) if name == "linear" else KERNEL
-    variance = 1.0 if name == "intercept" else 0.0
-    model = RIDGE(pairwise_kernel=kernel, intercept_variance=variance)
+    model = RIDGE(pairwise_kernel=kernel)
     model.fit(COMPLETE[rows], y[rows], weights)
     with pytest.raises(ValueError, match="held_out_predictions needs every pair"):
         model.held_out_predictions("A")
@@ -801,9 +843,11 @@ def test_learning_lowers_the_loss(estimator, setting):
     model.fit(PAIRS, target(estimator))
     path = model.optimization_path_
     assert cv_loss(model) < 0.98 * path.loss[0]
+    variance = float(model.variances_[0])
     again = estimator(
         pairwise_kernel=model._prior.kernels[0],
-        regularization=1.0 / float(model.variances_[0]),
+        regularization=1.0 / variance,
+        intercept_variance=model.intercept_variance / variance,
         tol=1e-10,
     ).fit(PAIRS, target(estimator))
     np.testing.assert_allclose(latent(again, NEW), latent(model, NEW), atol=1e-2)

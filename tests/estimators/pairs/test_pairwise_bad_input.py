@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from gramian import (
     PairKFold,
@@ -15,9 +15,8 @@ from gramian import (
     PairwiseRidge,
     PairwiseSVC,
 )
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Precomputed
 from gramian.kernels import pairwise as pk
-from gramian.kernels.similarity import clip
 from gramian.selection import CrossValidationSearch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -29,7 +28,7 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS)
 
 _RNG = np.random.default_rng(0)
-LEFT, RIGHT = _RNG.normal(size=(8, 2)), _RNG.normal(size=(6, 3))
+LEFT, RIGHT = _RNG.normal(size=(8, 2)), _RNG.normal(size=(6, 4))
 CELLS = _RNG.permutation(48)[:30]
 INDEX = CELLS // 6, CELLS % 6
 PAIRS = Pairs(LEFT, RIGHT, *INDEX)
@@ -193,38 +192,90 @@ def test_similarities_must_be_square(estimator, side):
         )
 
 
+@every_estimator
+def test_wide_tables_with_an_odd_number_of_columns(estimator):
+    message = r"X has 5 columns, an odd number.*left_columns or right_columns"
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(WIDE[:, :5], target(estimator))
+    estimator(left_columns=[0, 1]).fit(WIDE[:, :5], target(estimator))
+    estimator(right_columns=[0]).fit(WIDE[:, :5], target(estimator))
+
+
 def test_wide_tables_are_no_similarities():
     with pytest.raises(ValueError, match="must be the square matrix of similarities"):
         RIDGE("precomputed", "precomputed").fit(WIDE, VALUES)
 
 
+def indefinite(n=8, seed=5):
+    """Similarities with two negative eigenvalues, the smallest of which is -2."""
+    Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
+    S = (Q * np.r_[-2.0, -1.0, np.linspace(0.5, 4, n - 2)]) @ Q.T
+    return (S + S.T) / 2
+
+
+@every_estimator
+@pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("complete", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_indefinite_similarities(complete, sparse):
-    """A warning; minimal residuals still solve the linear system."""
-    rng = np.random.default_rng(5)
-    Q = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    K = (Q * np.r_[-2.0, -1.0, np.linspace(0.5, 4, 6)]) @ Q.T
-    K, T = (K + K.T) / 2, similarity(RIGHT)
-    index = (np.repeat(np.arange(8), 6), np.tile(np.arange(6), 8)) if complete else INDEX
-    y = rng.normal(size=len(index[0]))
-    X = Pairs(sp.csr_array(K) if sparse else K, T, *index)
-    model = RIDGE("precomputed", "precomputed", regularization=0.37, solver="minres", tol=1e-12)
-    with pytest.warns(
-        UserWarning,
-        match=r"X.left is not positive semidefinite: its smallest eigenvalue is -2.*clip",
-    ):
-        model.fit(X, y)
-    G = K[np.ix_(index[0], index[0])] * T[np.ix_(index[1], index[1])]
-    expected = np.linalg.solve(G + 0.37 * np.eye(len(y)), y)
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(model.dual_coef_[:, 0], expected, atol=1e-4 * scale)
-    np.testing.assert_allclose(
-        model.predict(X), G @ expected, atol=1e-4 * np.abs(G @ expected).max()
+def test_indefinite_similarities_are_refused(estimator, side, complete, sparse):
+    """Whatever the solver: the objective has no minimum, and a gap of zero would certify nothing."""
+    K, T = (
+        (indefinite(), similarity(RIGHT)) if side == "left" else (similarity(LEFT), indefinite(6))
     )
+    make = sp.csr_array if sparse else np.asarray
+    index = (np.repeat(np.arange(8), 6), np.tile(np.arange(6), 8)) if complete else INDEX
+    y = np.resize(target(estimator), len(index[0]))
+    X = Pairs(make(K), make(T), *index)
+    solvers = ["auto", "kernel_cg", "newton"]
+    solvers += ["minres", "closed_form"] if estimator is RIDGE else []
+    for solver in solvers:
+        model = estimator("precomputed", "precomputed", solver=solver)
+        with pytest.raises(
+            ValueError,
+            match=rf"X.{side} is not positive semidefinite: its smallest eigenvalue is -2,.*indefinite='clip'",
+        ):
+            model.fit(X, y)
+        assert not hasattr(model, "solution_")
+
+
+@every_estimator
+def test_indefinite_similarities_of_one_kind_are_refused(estimator):
+    A = np.random.default_rng(0).normal(size=(10, 10))
+    index = np.arange(30) % 10, np.arange(30) * 7 % 9
+    for pairwise_kernel in ("symmetric", "antisymmetric", "ranking", "mlpk", "kronecker"):
+        right = "precomputed" if pairwise_kernel == "kronecker" else None
+        model = estimator("precomputed", right, pairwise_kernel=pairwise_kernel)
+        for pairs in (Pairs(A + A.T, None, *index), Pairs(A + A.T, A + A.T, *index)):
+            with pytest.raises(ValueError, match=r"X.left is not positive semidefinite"):
+                model.fit(pairs, target(estimator))
+
+
+def test_similarities_of_the_right_objects_of_one_table_are_checked():
+    """The left kernel takes the rows of the same table for features."""
+    pairs = Pairs(indefinite(), None, INDEX[0], INDEX[1])
+    with pytest.raises(ValueError, match=r"X.right is not positive semidefinite"):
+        RIDGE("rbf", "precomputed").fit(pairs, VALUES)
+
+
+@every_estimator
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("repair", ["error", "clip", "flip", "shift"])
+def test_rounding_is_not_indefinite(estimator, dtype, repair):
+    """Matrices of low rank have eigenvalues of either sign and the size of rounding errors; they are left alone."""
+    rng = np.random.default_rng(0)
+    F, H = rng.normal(size=(40, 2)).astype(dtype), rng.normal(size=(30, 1)).astype(dtype)
+    K, T = F @ F.T, H @ H.T
+    assert np.linalg.eigvalsh(K)[0] < 0
+    X = Pairs((K + K.T) / 2, (T + T.T) / 2, rng.integers(40, size=60), rng.integers(30, size=60))
+    y = np.resize(target(estimator), 60)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(Pairs(clip(K), T, *index), y)
+        warnings.filterwarnings("ignore", message=".*pairs occur more than once")
+        model = estimator(
+            "precomputed", "precomputed", indefinite=repair, max_iter=3, regularization=1.0
+        )
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        model.fit(X, y)
+    assert model.kernel_ == pk.Kronecker(Precomputed(), Precomputed())
 
 
 @every_estimator
@@ -247,7 +298,7 @@ def test_pairs_of_two_kinds_with_a_kernel_for_one(estimator, name, form):
     model = estimator(pairwise_kernel=name, regularization=1.0)
     if form is WIDE:
         model.set_params(left_columns=[0, 1])
-    with pytest.raises(ValueError, match="left has 2 columns, right has 3"):
+    with pytest.raises(ValueError, match="left has 2 columns, right has 4"):
         model.fit(form, target(estimator))
 
 
@@ -275,6 +326,7 @@ PARAMETERS = {
     "optimize": [("grid", ValueError)],
     "regularization": [(0.0, ValueError), (-1.0, ValueError), ("1", TypeError)],
     "intercept_variance": [(-1.0, ValueError), (np.nan, ValueError)],
+    "indefinite": [("cut", ValueError), (None, ValueError)],
     "operator": [("dense", ValueError), (None, ValueError)],
     "solver": [("cg", ValueError), ("parameter_cg", ValueError)],
     "tol": [(-1e-3, ValueError), (None, TypeError)],
@@ -307,8 +359,8 @@ def test_wrong_parameters_of_a_search_are_named(estimator):
 @pytest.mark.parametrize(
     "columns, message",
     [
-        ({"left_columns": [0, 9]}, "left_columns holds 9, but X has 5 columns"),
-        ({"right_columns": [True, False]}, "right_columns as a mask must have 5 entries, .* got 2"),
+        ({"left_columns": [0, 9]}, "left_columns holds 9, but X has 6 columns"),
+        ({"right_columns": [True, False]}, "right_columns as a mask must have 6 entries, .* got 2"),
         (
             {"left_columns": ["mass"]},
             "left_columns holds 'mass', which is no column: X is not a DataFrame",
@@ -323,7 +375,7 @@ def test_wrong_columns_are_named(estimator, columns, message):
 
 def test_column_names_that_are_not_there():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(WIDE, columns=list("abcde"))
+    frame = pd.DataFrame(WIDE, columns=list("abcdef"))
     with pytest.raises(
         ValueError, match=r"left_columns holds 'z', which is no column: X has \['a', 'b'"
     ):
@@ -434,7 +486,7 @@ def test_other_features_are_refused(estimator):
         model = estimator(regularization=1.0).fit(form, target(estimator))
         with pytest.raises(ValueError, match="features"):
             model.predict(WIDE[:, :4])
-        right_cut = RIGHT if form is PAIRS else RIGHT[:, :2]
+        right_cut = RIGHT if form is PAIRS else RIGHT[:, :3]
         with pytest.raises(ValueError, match=r"X\.left has 1 columns"):
             model.predict(Pairs(LEFT[:, :1], right_cut, [0], [0]))
         with pytest.raises(ValueError, match="NaN"):

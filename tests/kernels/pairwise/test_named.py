@@ -407,3 +407,23 @@ def test_white_noise_belongs_to_the_object(rng):
     ]
     np.testing.assert_allclose(K, (values + 0.5 * same) * (right @ right.T), atol=1e-12)
     assert isinstance(pk.Kronecker(Precomputed(), base).bases()[0], Precomputed)
+
+
+@pytest.mark.parametrize("make", [pk.Kronecker, pk.Linear, pk.Symmetric])
+def test_a_precomputed_kernel_of_objects_stands_alone(make):
+    """The tables are the matrices: factors and terms beside them would not be looked at."""
+    for kernel in (2.0 * Precomputed(), Precomputed() + White(0.5), Precomputed() ** 2):
+        with pytest.raises(
+            ValueError, match=r"must be Precomputed\(\) alone.*Combine the matrices"
+        ):
+            make(kernel)
+
+
+@every_kernel
+def test_odd_kernels_change_sign_with_the_order_of_the_ends(kernel):
+    X = pairs_for(kernel)
+    if not X.homogeneous:
+        assert not kernel.is_odd
+        return
+    values, exchanged = kernel(X), kernel(turned(X), X)
+    np.testing.assert_allclose(exchanged, -values if kernel.is_odd else values, atol=1e-12)

@@ -349,7 +349,8 @@ def test_factors_of_complete_pairs(shuffled, rng):
     X = Pairs.complete(rng.normal(size=(4, 2)), rng.normal(size=(3, 2)))
     X = X[rng.permutation(12)] if shuffled else X
     for kernel in (pk.Kronecker(RBF(1.0), 2.0 * RBF(2.0)), pk.Gaussian(1.5)):
-        K, T, order = PairGram(kernel, X).kronecker()
+        K, T, order, constant = PairGram(kernel, X).kronecker()
+        assert constant == 0
         whole = np.kron(K, T)  # rows are cells, left objects first
         found = pair_gram(kernel, X)[np.ix_(order, order)]
         np.testing.assert_allclose(found, whole, atol=1e-12)
@@ -374,7 +375,7 @@ def test_no_factors_without_a_complete_kronecker_product(rng):
 def test_objects_in_no_pair_do_not_count(rng):
     """Complete is what is complete for the objects that occur."""
     X = Pairs(rng.normal(size=(5, 2)), rng.normal(size=(4, 2)), [1, 1, 3, 3], [0, 2, 0, 2])
-    K, T, order = PairGram(pk.Kronecker(RBF(1.0), RBF(2.0)), X).kronecker()
+    K, T, order, _ = PairGram(pk.Kronecker(RBF(1.0), RBF(2.0)), X).kronecker()
     assert (K.shape, T.shape, order.tolist()) == ((2, 2), (2, 2), [0, 1, 2, 3])
 
 

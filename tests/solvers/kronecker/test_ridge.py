@@ -17,10 +17,10 @@ def _data(m, q, seed=0):
     return K, 2 * T, rng.normal(size=(m, q))
 
 
-def _refitted(K, T, Y, strength, is_hidden):
+def _refitted(K, T, Y, strength, is_hidden, variance=0.0):
     """Fit again for each cell, without those that ``is_hidden(cell, other)``, with the dense Kronecker product."""
     m, q = Y.shape
-    gram = np.kron(K, T)
+    gram = np.kron(K, T) + variance
     cells = [(i, j) for i in range(m) for j in range(q)]
     out = np.zeros(m * q)
     for h, cell in enumerate(cells):
@@ -72,6 +72,73 @@ def test_one_by_one(shape, setting, strength):
     found = KroneckerRidge(K, T).held_out(Y, strength, setting)
     expected = _refitted(K, T, Y, strength, _hidden(setting, *shape))
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def _folds(m, q, setting):
+    """Some folds, not of equal size, where there are enough objects for them."""
+    left = None if setting == "C" else np.arange(m) % 3
+    right = np.arange(q) // 2 if setting in "CD" else None
+    return (np.arange(m * q).reshape(m, q) * 7 % 4, None) if setting == "A" else (left, right)
+
+
+@every_shape
+@pytest.mark.parametrize("variance", [0.5, 1.0, 1e3])
+def test_coefficients_with_an_intercept(shape, variance):
+    K, T, Y = _data(*shape)
+    A = KroneckerRidge(K, T, variance).coefficients(Y + 6, 0.1)
+    np.testing.assert_allclose(K @ A @ T + variance * A.sum() + 0.1 * A, Y + 6, atol=1e-8)
+    path = KroneckerRidge(K, T, variance).coefficients(Y + 6, np.array([0.1, 2.0]))
+    np.testing.assert_allclose(path[0], A, rtol=1e-12)
+
+
+@every_shape
+@pytest.mark.parametrize("setting", "ABCD")
+@pytest.mark.parametrize("folded", [False, True], ids=["one by one", "folds"])
+@pytest.mark.parametrize("variance", [1.0, 100.0])
+def test_held_out_with_an_intercept(shape, setting, folded, variance):
+    """Every model has an intercept of its own: exactly that of a fit without the cells, for labels far from zero."""
+    K, T, Y = _data(*shape)
+    Y = Y + 6
+    left, right = _folds(*shape, setting) if folded else (None, None)
+    hidden = _hidden(setting, *shape, left, right)
+    ridge = KroneckerRidge(K, T, variance)
+    for strength in (0.05, 3.0):
+        found = ridge.held_out(Y, strength, setting, left, right)
+        expected = _refitted(K, T, Y, strength, hidden, variance)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("setting", "ABCD")
+@pytest.mark.parametrize("folded", [False, True], ids=["one by one", "folds"])
+def test_a_path_of_held_out_predictions_with_an_intercept(setting, folded):
+    K, T, Y = _data(6, 5)
+    left, right = _folds(6, 5, setting) if folded else (None, None)
+    ridge = KroneckerRidge(K, T, 2.0)
+    found = ridge.held_out(Y, np.array([0.1, 1.0]), setting, left, right)
+    assert found.shape == (2, 6, 5)
+    for k, strength in enumerate([0.1, 1.0]):
+        alone = ridge.held_out(Y, strength, setting, left, right)
+        np.testing.assert_allclose(found[k], alone, atol=1e-11)
+
+
+@pytest.mark.parametrize("setting", "ABCD")
+def test_held_out_without_rank_with_an_intercept(setting):
+    rng = np.random.default_rng(0)
+    F, H = rng.normal(size=(6, 2)), rng.normal(size=(5, 1))
+    K, T, Y = F @ F.T, H @ H.T, rng.normal(size=(6, 5)) - 4
+    found = KroneckerRidge(K, T, 1.0).held_out(Y, 0.5, setting)
+    expected = _refitted(K, T, Y, 0.5, _hidden(setting, 6, 5), 1.0)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_intercepts_refused():
+    K, T, _ = _data(6, 5)
+    with pytest.raises(ValueError, match="intercept_variance must be a finite number >= 0"):
+        KroneckerRidge(K, T, -1.0)
+    # 1ᵀG1 = 1 / (λ − 2) = −1, so that an intercept of variance one makes the system singular
+    indefinite = KroneckerRidge(-2 * np.eye(1), np.eye(1), 1.0)
+    with pytest.raises(ValueError, match=r"intercept_variance=1 is singular to working precision"):
+        indefinite.coefficients(np.ones((1, 1)), 1.0)
 
 
 LEFT, RIGHT = np.array([0, 1, 0, 2, 1, 0]), np.array([5, -1, 5, 5, -1])

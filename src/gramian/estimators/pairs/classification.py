@@ -90,6 +90,7 @@ class PairwiseLogisticRegression(ProbabilityAnswers, PairwiseClassifier):
     |left_kernel, right_kernel|
     |pairwise_kernel|
     |left_columns, right_columns|
+    |indefinite|
     |optimize|
     |cv|
     |regularization|
@@ -150,6 +151,7 @@ class PairwiseSVC(ClassAnswers, PairwiseClassifier):
     |left_kernel, right_kernel|
     |pairwise_kernel|
     |left_columns, right_columns|
+    |indefinite|
     |optimize|
     |cv|
     |regularization|

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from gramian._core.arrays import Array
 from gramian._core.caller import level_of_caller
-from gramian._core.validation import check_similarity, naming_text
+from gramian._core.validation import indefinite_spectrum, naming_text
 from gramian.estimators.record import FLOATS, Model, validated
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise import PairwiseKernel, as_pairwise_kernel
+from gramian.kernels.similarity import Repaired
 from gramian.pairs import Pairs, split_columns
 from gramian.selection import pair_setting
 
@@ -33,6 +34,8 @@ class PairExamples:
     left_kernel, right_kernel, pairwise_kernel : kernels or their names
     left_columns, right_columns : slice, list of int or str, mask or None
         Which columns of a wide table belong to which object.
+    indefinite : {"error", "clip", "flip", "shift"}
+        What is done with similarities that are no kernels.
     """
 
     left_kernel: Any
@@ -40,12 +43,13 @@ class PairExamples:
     pairwise_kernel: Any
     left_columns: Any
     right_columns: Any
+    indefinite: str
     is_gram = False  # similarities of objects are in the tables of the pairs
 
     def asked_for(self) -> Kernel:
         return as_pairwise_kernel(self.pairwise_kernel, self.left_kernel, self.right_kernel)
 
-    def _kernel(self) -> PairwiseKernel:
+    def kernel(self) -> PairwiseKernel:
         """The kernel without a constant factor."""
         kernel = self.asked_for().amplitude()[1]
         assert isinstance(kernel, PairwiseKernel)
@@ -68,6 +72,14 @@ class PairExamples:
 
         return rows
 
+    def numbered(self, kernel: Kernel, X: Pairs, weights: Array | None) -> Kernel:
+        if self.indefinite != "error":
+            constant, pairwise = kernel.amplitude()
+            assert isinstance(pairwise, PairwiseKernel)
+            pairwise = pairwise.repaired(X, self.indefinite)
+            kernel = pairwise if constant is None else constant * pairwise
+        return kernel.resolve(X, weights)
+
     def values(self, X: Pairs) -> Array:
         return X.left
 
@@ -77,7 +89,7 @@ class PairExamples:
     # --- training -----------------------------------------------------------------------------
 
     def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Pairs, Array, dict]:
-        kernel = self._kernel()
+        kernel = self.kernel()
         if isinstance(X, Pairs):
             pairs, y = _checked_pairs(X, y, **checks)
             cut = X.left.shape[1]
@@ -91,11 +103,27 @@ class PairExamples:
             pairs = Pairs.from_wide(X, left, right)
         if kernel.homogeneous:
             pairs.as_homogeneous()  # or an error that says why not
-        for side, base in zip(("left", "right"), kernel.bases(), strict=True):
-            if base.is_precomputed and not (side == "right" and pairs.homogeneous):
-                check_similarity(f"X.{side}", getattr(pairs, side))
+        self._check_similarities(kernel, pairs)
         _warn_of_conflicts(pairs, y)
         return pairs, y, described | {"_left_columns": left, "_right_columns": right}
+
+    def _check_similarities(self, kernel: PairwiseKernel, pairs: Pairs) -> None:
+        """Refuse tables that are not square and symmetric, or no kernels where those are not to be repaired."""
+        checked = None
+        sides = kernel.arranged(pairs).sides
+        for name, base, side in zip(("X.left", "X.right"), kernel.bases(), sides, strict=True):
+            if not base.is_precomputed or side.table is checked:
+                continue
+            checked = side.table
+            spectrum = indefinite_spectrum(name, checked)
+            known = self.indefinite != "error" or isinstance(base, Repaired)
+            if spectrum is not None and not known:
+                raise ValueError(
+                    f"{name} is not positive semidefinite: its smallest eigenvalue is {spectrum[0]:.3g}, its largest "
+                    f"{spectrum[-1]:.3g}. Such similarities are no kernel, and the objective has no minimum. Pass "
+                    "indefinite='clip', 'flip' or 'shift' to have them repaired, or use "
+                    "gramian.kernels.similarity.as_features(S) with another kernel."
+                )
 
     def columns(self, n_features: int, names: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the columns of left and right objects in a wide table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ from gramian.estimators.pairs.examples import PairExamples
 from gramian.estimators.rules import choice, count
 from gramian.estimators.smooth import KernelMachine, SmoothTraining
 from gramian.estimators.targets import SmoothTargets
+from gramian.kernels.similarity import REPAIRS
 from gramian.operators.pairs.gram import FORMS
 from gramian.pairs import Pairs
+from gramian.selection.prior import GramSettings
 
 SOLVERS = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
 
@@ -44,7 +46,8 @@ class PairwiseMachine(KernelMachine):
         `gramian.kernels.pairwise`.
     left_columns, right_columns : slice, list of int or str, or mask, default=None
         For a wide table X, with the features of both objects in each row: which columns belong to which object. One
-        given: the other is the rest. None given: the first half is left. Not used for `Pairs`.
+        given: the other is the rest. None given: the first half is left, and an odd number of columns is an error. Not
+        used for `Pairs`.
     optimize : {"auto", "cv"}, None or CrossValidationSearch, default="auto"
         "auto" finds what was left open: if ``regularization`` is "auto", the variance (1/λ), and the scales of kernels
         that were asked for by their names, on the pairs of a sample of the objects and with bounded work. Validation
@@ -53,9 +56,17 @@ class PairwiseMachine(KernelMachine):
     cv : int, splitter or iterable of splits, default=5
         Folds for ``optimize``: a number means shuffled pairs of known objects, ``PairKFold(setting)`` learns for new
         ones.
+    indefinite : {"error", "clip", "flip", "shift"}, default="error"
+        What to do with tables of "precomputed" similarities that are no kernels: their matrices have eigenvalues that
+        are negative by more than rounding, and the objective has no minimum. "error" refuses them; "clip" sets negative
+        eigenvalues to zero, "flip" changes their sign, and "shift" adds the size of the smallest one to the diagonal.
+        Rows of new objects are clipped and flipped by the same linear map, so that those of training objects are as in
+        training. A shift is noise of each training object, and rows in predictions stay as they are. See
+        `gramian.kernels.similarity`.
     |regularization|
-    intercept_variance : float, default=0.0
-        Prior variance σ² of the intercept; 0 means none.
+    intercept_variance : float, default=1.0
+        Prior variance σ² of the intercept; 0 means none. Kernels that change their sign with the order of the two ends
+        ("antisymmetric", "ranking") have none whatever it is: exchanging the ends is to change the sign of predictions.
     operator : {"auto", "dual", "primal"}, default="auto"
         "primal" multiplies through products of features (linear kernels only); "auto" takes the cheaper one.
     |tol|
@@ -97,12 +108,13 @@ class PairwiseMachine(KernelMachine):
     pairwise_kernel: Any = "kronecker"
     left_columns: Any = None
     right_columns: Any = None
-    intercept_variance: float = 0.0
+    indefinite: str = "error"
     patience: int = 10
 
     _rules = KernelMachine._rules | {
         "operator": choice(*FORMS),
         "solver": choice("auto", *SOLVERS),
+        "indefinite": choice("error", *REPAIRS),
         "patience": count,
     }
 
@@ -113,7 +125,13 @@ class PairwiseMachine(KernelMachine):
             self.pairwise_kernel,
             self.left_columns,
             self.right_columns,
+            self.indefinite,
         )
+
+    def _gram(self) -> GramSettings:
+        settings = super()._gram()
+        odd = self._examples().kernel().is_odd
+        return replace(settings, intercept_variance=0.0) if odd else settings
 
     def _score(
         self, targets: SmoothTargets, pairs: Pairs, y: np.ndarray

@@ -24,7 +24,6 @@ from gramian.losses import Loss, SquaredRanking
 from gramian.metrics import concordance_index
 from gramian.operators import OperatorRecord
 from gramian.pairs import Pairs
-from gramian.selection.prior import GramSettings
 from gramian.solvers import KroneckerRidge, Problem
 
 RIDGE_SOLVERS = SOLVERS | {"minres": solvers.minres, "closed_form": solvers.kronecker_exact}
@@ -48,14 +47,15 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
     |left_kernel, right_kernel|
     |pairwise_kernel|
     |left_columns, right_columns|
+    |indefinite|
     |optimize|
     |cv|
     |regularization|
     |intercept_variance|
     |operator|
     solver : {"auto", "minres", "kernel_cg", "newton", "closed_form"}, default="auto"
-        "auto" is "closed_form" (two eigendecompositions) for complete pairs with the Kronecker kernel, without weights,
-        intercept and validation pairs, else "minres", which also takes similarities that are no kernels.
+        "auto" is "closed_form" (two eigendecompositions) for complete pairs with the Kronecker kernel, without weights
+        and validation pairs, else "minres".
     |tol|
     |max_iter|
     |patience|
@@ -198,19 +198,19 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
         (6,)
         """
         check_is_fitted(self)
-        settings = GramSettings("dual", self.intercept_variance)
+        settings = replace(self._gram(), operator="dual")
         operator, _ = self._prior.operator(self.X_fit_, self.dual_coef_, settings)
-        factors = operator.kronecker()
-        if factors is None or self.dual_coef_.shape[1] != 1 or self._weighted:
+        form = operator.kronecker()
+        if form is None or self.dual_coef_.shape[1] != 1 or self._weighted:
             raise ValueError(
                 "held_out_predictions needs every pair of the objects exactly once, pairwise_kernel='kronecker' or "
-                "'gaussian', intercept_variance=0, no sample_weight and one output. Use PairKFold and fit again."
+                "'gaussian', no sample_weight and one output. Use PairKFold and fit again."
             )
-        K, T, order = factors
-        coefficients = self.dual_coef_[order, 0].reshape(len(K), len(T)).astype(np.float64)
+        K, T, order, constant = form
+        A = self.dual_coef_[order, 0].reshape(len(K), len(T)).astype(np.float64)
         # what the model was trained on
-        Y = K @ coefficients @ T + self._strength() * coefficients
-        ridge = KroneckerRidge(K, T)
+        Y = K @ A @ T + constant * A.sum() + self._strength() * A
+        ridge = KroneckerRidge(K, T, constant)
         values = ridge.held_out(Y, self._strength(), setting, left_folds, right_folds)
         out = np.empty(order.size)
         out[order] = values.reshape(-1)
@@ -223,19 +223,21 @@ class PairwiseRanker(NumberAnswers, PairwiseMachine):
     """Ranking of pairs: differences of scores are to be those of y.
 
     Minimises ``¼ Σ_h Σ_g w_h w_g (y_h − u_h − y_g + u_g)² + (λ/2) ‖f‖²`` over all pairs h, g, or over those of one
-    group (Airola & Pahikkala, Table 1). Only differences within a group are learned: scores are free of an offset.
+    group (Airola & Pahikkala, Table 1). Only differences within a group are learned: scores have no offset.
 
     Parameters
     ----------
     |left_kernel, right_kernel|
     |pairwise_kernel|
     |left_columns, right_columns|
+    |indefinite|
     groups : {None, "left", "right"}, default=None
         Which pairs are compared: all of them, those of one left object, or those of one right object.
     |optimize|
     |cv|
     |regularization|
-    |intercept_variance|
+    intercept_variance : float, default=0.0
+        Of no use: an intercept drops out of all differences, so that every value gives the same scores.
     |operator|
     solver : {"auto", "kernel_cg", "newton"}, default="auto"
         "auto" is "kernel_cg": conjugate gradients in the RKHS inner product.
@@ -274,6 +276,7 @@ class PairwiseRanker(NumberAnswers, PairwiseMachine):
 
     _: KW_ONLY
     groups: str | None = None
+    intercept_variance: float = 0.0
 
     _solvers = SolverChoice(SOLVERS, always("kernel_cg"))
     _rules = PairwiseMachine._rules | {"groups": optional(choice("left", "right"))}

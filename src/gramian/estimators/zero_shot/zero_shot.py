@@ -32,7 +32,8 @@ class ZeroShotClassifier(ClassDescriptions):
         None describes each class in y by itself alone: an ordinary classifier.
     estimator : estimator for pairs, default=None
         Any of `PairwiseRidge`, `PairwiseLogisticRegression`, `PairwiseSVC`, `PairwiseRanker`; examples are the left
-        objects, classes the right ones. None is ``PairwiseRidge(right_kernel="linear", tol=1e-12)``.
+        objects, classes the right ones. None is
+        ``PairwiseRidge(right_kernel="linear", regularization=1.0, tol=1e-14)``.
     candidates : {"auto", "seen", "unseen", "all"} or list of labels, default="auto"
         The classes to choose from in `predict`. "auto" is "unseen" if there are such classes, else "seen".
 
@@ -92,7 +93,7 @@ class ZeroShotClassifier(ClassDescriptions):
         pairs = Pairs.complete(X, classes.stacked(classes.seen, X.dtype))
         model = self.estimator
         if model is None:
-            model = PairwiseRidge(right_kernel="linear", tol=1e-12)
+            model = PairwiseRidge(right_kernel="linear", regularization=1.0, tol=1e-14)
         if not isinstance(model, PairwiseMachine):
             raise TypeError(
                 f"estimator must be an estimator for pairs, such as PairwiseRidge() or PairwiseSVC(), got {model!r}."

@@ -37,6 +37,7 @@ import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian.kernels import Kernel
+from gramian.kernels.similarity import Repaired
 from gramian.pairs import Pairs, match_objects
 
 Places = tuple[tuple[int, int, float], ...]
@@ -87,6 +88,8 @@ class PairwiseKernel(Kernel):
 
     terms: ClassVar[tuple[Term, ...]]
     homogeneous: ClassVar[bool] = False
+    #: Whether exchanging the two ends of a pair changes the sign of the kernel.
+    is_odd: ClassVar[bool] = False
 
     # --- what the kernel is -----------------------------------------------------------------
 
@@ -117,6 +120,18 @@ class PairwiseKernel(Kernel):
         products_only = all(term.factors == ("kernel", "kernel") for term in self.terms)
         return (any if products_only else all)(kernel.scales_itself() for kernel in self.bases())
 
+    def repaired(self, X: Pairs, repair: str) -> PairwiseKernel:
+        """Return the kernel with precomputed similarities of objects repaired where they are no kernels.
+
+        Parameters
+        ----------
+        X : Pairs
+            The training pairs, with tables of similarities.
+        repair : {"clip", "flip", "shift"}
+            See `gramian.kernels.similarity`.
+        """
+        return self
+
     # --- values -----------------------------------------------------------------------------
 
     def arranged(self, X: Pairs) -> Pairs:
@@ -126,7 +141,20 @@ class PairwiseKernel(Kernel):
     def _evaluate(self, X: Any, Z: Any, offset: int | None) -> Array:
         # the offset is not used: objects, not pairs, are recognised
         X, Z = self._both_arranged(X, Z)
-        matrices = self.matrices(X, Z)
+        return self.gathered(X, Z, self.matrices(X, Z))
+
+    def gathered(self, X: Pairs, Z: Pairs, matrices: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return the values for all pairs of two sets of `arranged` ones, from the `matrices` of their objects.
+
+        Parameters
+        ----------
+        X, Z : Pairs
+        matrices : pair of ndarray of shape (n_left of X, n_left of Z), (n_right of X, n_right of Z)
+
+        Returns
+        -------
+        ndarray of shape (len(X), len(Z))
+        """
         total = np.zeros((len(X), len(Z)), dtype=X.dtype)
         for term in self.terms:
             factors = _whole_factors(term, matrices, X, Z)
@@ -216,10 +244,13 @@ def _vjp_of(kernel: Kernel, table: Any, other: Any, G: np.ndarray) -> np.ndarray
 
 
 def _matrix(kernel: Kernel, table: Any, other: Any, columns: np.ndarray | None) -> np.ndarray:
-    if kernel.is_precomputed:
-        values = table.toarray() if sp.issparse(table) else table
-        return values if columns is None else np.ascontiguousarray(values[:, columns])
-    return kernel(table, other)
+    if not kernel.is_precomputed:
+        return kernel(table, other)
+    values = table.toarray() if sp.issparse(table) else table
+    if isinstance(kernel, Repaired):
+        values = kernel.rows(values)
+    values = values if columns is None else np.ascontiguousarray(values[:, columns])
+    return kernel.of_training(values) if isinstance(kernel, Repaired) and other is None else values
 
 
 def _at(kernel: Kernel, table: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

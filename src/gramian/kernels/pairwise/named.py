@@ -10,70 +10,15 @@ import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian.kernels import Kernel, as_kernel
-from gramian.kernels.algebra import OfParts
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term
+from gramian.kernels.pairwise.of_kernels import OfOne, OfTwo, checked_base, weighted_tables
 from gramian.kernels.parameters import DEFAULT_BOUNDS, bounds_around
 from gramian.kernels.stationary import RBF
-from gramian.pairs import Pairs
 
 DIFFERENCE: Places = ((0, 0, 1.0), (1, 1, -1.0))  # the left object minus the right one
 
 
-class _OfKernels(PairwiseKernel, OfParts):
-    """A pairwise kernel whose parts are one or two kernels of objects, or their names."""
-
-    @property
-    def _parts(self) -> list[Kernel]:
-        return [_checked_base(name, getattr(self, name)) for name in self._part_names]
-
-    def _validate(self) -> None:
-        for name, part in zip(self._part_names, self._parts, strict=True):
-            if isinstance(part, PairwiseKernel):
-                raise TypeError(f"{name} must be a kernel of objects, got {part!r}.")
-
-    def bases(self) -> tuple[Kernel, Kernel]:
-        parts = self._parts
-        return parts[0], parts[-1]
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._parts))})"
-
-
-@dataclass(eq=False, repr=False)
-class _OfTwo(_OfKernels):
-    """A kernel for left and one for right objects."""
-
-    left: Any = "rbf"
-    right: Any = "rbf"
-
-    @property
-    def parameter_names(self) -> list[str]:
-        sides = zip(self._part_names, self._parts, strict=True)
-        return [f"{side} {name}" for side, kernel in sides for name in kernel.parameter_names]
-
-    def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
-        sides = zip(self._parts, _tables(X, weights), strict=True)
-        return self._with_parts(kernel.resolve(*side) for kernel, side in sides)
-
-    def joined(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.concatenate([left, right])
-
-
-@dataclass(eq=False, repr=False)
-class _OfOne(_OfKernels):
-    """One kernel for both ends."""
-
-    homogeneous = True
-    _part_names = ("kernel",)
-
-    kernel: Any = "rbf"
-
-    def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
-        (table, at_left), (_, at_right) = _tables(self.arranged(X), weights)
-        return self._with_parts([self._parts[0].resolve(table, at_left + at_right)])
-
-
-class Linear(_OfTwo):
+class Linear(OfTwo):
     """``K_ik + T_jl``: effects of the two objects add up, no interaction.
 
     Parameters
@@ -94,7 +39,7 @@ class Linear(_OfTwo):
     terms = (Term("kernel", "ones"), Term("ones", "kernel"))
 
 
-class Poly2D(_OfTwo):
+class Poly2D(OfTwo):
     """``(K_ik + T_jl)²``: effects of each object, of its squares, and interactions.
 
     Parameters
@@ -117,7 +62,7 @@ class Poly2D(_OfTwo):
     )
 
 
-class Kronecker(_OfTwo):
+class Kronecker(OfTwo):
     """``K_ik T_jl``: pairs are alike if both their ends are; universal if both kernels are.
 
     Parameters
@@ -140,7 +85,7 @@ class Kronecker(_OfTwo):
     terms = (Term("kernel", "kernel"),)
 
 
-class Cartesian(_OfTwo):
+class Cartesian(OfTwo):
     """``K_ik [j = l] + [i = k] T_jl``: pairs are alike if they share an end and the others are alike.
 
     Objects are recognised by their ids, or without ids by their features. Pairs of two new objects have a kernel of
@@ -165,7 +110,7 @@ class Cartesian(_OfTwo):
     terms = (Term("kernel", "identity"), Term("identity", "kernel"))
 
 
-class Symmetric(_OfOne):
+class Symmetric(OfOne):
     """``K_ik K_jl + K_il K_jk``: the order of the two ends does not matter.
 
     Parameters
@@ -184,7 +129,7 @@ class Symmetric(_OfOne):
     terms = (Term("kernel", "kernel", sources=((0, 1, 1.0), (1, 0, 1.0))),)
 
 
-class Antisymmetric(_OfOne):
+class Antisymmetric(OfOne):
     """``K_ik K_jl − K_il K_jk``: exchanging the ends changes the sign, as for preferences.
 
     Parameters
@@ -201,10 +146,11 @@ class Antisymmetric(_OfOne):
            [-1.,  1.]])
     """
 
+    is_odd = True
     terms = (Term("kernel", "kernel", sources=((0, 1, 1.0), (1, 0, -1.0))),)
 
 
-class Ranking(_OfOne):
+class Ranking(OfOne):
     """``K_ik − K_il − K_jk + K_jl``: the difference of a score of the two ends.
 
     Parameters
@@ -220,10 +166,11 @@ class Ranking(_OfOne):
            [-4.,  4.]])
     """
 
+    is_odd = True
     terms = (Term("kernel", "ones", reads=DIFFERENCE, sources=DIFFERENCE),)
 
 
-class MLPK(_OfOne):
+class MLPK(OfOne):
     """``(K_ik − K_il − K_jk + K_jl)²``: metric learning; functions of the difference of the two ends.
 
     Parameters
@@ -291,7 +238,7 @@ class Gaussian(PairwiseKernel):
     def resolve(self, X: Any, weights: Array | None = None) -> Kernel:
         if not isinstance(self.length_scale, str):
             return self
-        value = float(np.sqrt(_wide_scale(_tables(X, weights)) / 2))
+        value = float(np.sqrt(_wide_scale(weighted_tables(X, weights)) / 2))
         return Gaussian(value, bounds_around(value, self.length_scale_bounds))
 
 
@@ -343,31 +290,15 @@ def as_pairwise_kernel(pairwise: Any, left: Any = None, right: Any = None) -> Ke
                 "Gaussians use 'kronecker' with RBF kernels, or gramian.kernels.pairwise.Gaussian(length_scale)."
             )
         return kind()
-    first = _checked_base("left_kernel", "rbf" if left is None else left)
+    first = checked_base("left_kernel", "rbf" if left is None else left)
     if not kind.homogeneous:
-        return kind(first, _checked_base("right_kernel", "rbf" if right is None else right))
+        return kind(first, checked_base("right_kernel", "rbf" if right is None else right))
     if right is not None and (left is None or as_kernel(right) != as_kernel(left)):
         raise ValueError(
             f"right_kernel must be None for pairwise_kernel={pairwise!r}: both ends are objects of one kind, with "
             f"left_kernel; got {right!r}."
         )
     return kind(first)
-
-
-def _checked_base(name: str, kernel: Any) -> Kernel:
-    """Return the kernel of objects for a name or a kernel; errors name the argument."""
-    try:
-        return as_kernel(kernel)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
-
-
-def _tables(X: Pairs, weights: Any) -> list[tuple[Any, np.ndarray]]:
-    """The table of each side, and the weight of all pairs of each of its objects."""
-    return [
-        (side.table, np.bincount(side.index, weights=weights, minlength=side.size).astype(float))
-        for side in X.sides
-    ]
 
 
 def _wide_scale(sides: Any) -> float:

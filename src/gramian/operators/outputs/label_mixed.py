@@ -15,7 +15,8 @@ import numpy as np
 
 from gramian._core.arrays import Array, asarray_like
 from gramian.labels import Diagonal, Identity, LabelStructure, Scalar
-from gramian.operators.base import CompositeOperator, Operator
+from gramian.operators.base import CompositeOperator, KroneckerForm, Operator
+from gramian.operators.outputs.intercept import Intercept
 
 
 class LabelMixed(CompositeOperator):
@@ -77,12 +78,18 @@ class LabelMixed(CompositeOperator):
         # the other term there may be is an intercept, which needs no examples
         return self.terms[0][0].compress(A)
 
-    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        operator, structure = self.terms[0]
-        factors = operator.kronecker()
-        if factors is None or len(self.terms) > 1 or not isinstance(structure, (Identity, Scalar)):
+    def kronecker(self) -> KroneckerForm | None:
+        (operator, structure), *others = self.terms
+        form = operator.kronecker()
+        intercepts = [(part, s) for part, s in others if isinstance(part, Intercept)]
+        alike = all(isinstance(s, (Identity, Scalar)) for _, s in self.terms)
+        if form is None or not alike or len(intercepts) < len(others):
             return None
-        return (float(structure.diagonal(1)[0]) * factors[0], *factors[1:])
+        variances = [part.variance * float(s.diagonal(1)[0]) for part, s in intercepts]
+        scale = float(structure.diagonal(1)[0])
+        return form._replace(
+            left=scale * form.left, constant=scale * form.constant + float(sum(variances))
+        )
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         if not all(isinstance(s, (Identity, Scalar, Diagonal)) for _, s in self.terms):

@@ -22,7 +22,7 @@ from gramian._core.memory import working_memory
 from gramian._core.validation import check_choice
 from gramian.kernels import Kernel
 from gramian.kernels.pairwise.base import PairwiseKernel, Places, Term, same_objects, selection
-from gramian.operators.base import InputOperator, KernelOperator
+from gramian.operators.base import InputOperator, KernelOperator, KroneckerForm
 from gramian.operators.inputs.dense import Dense
 from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.streamed import Streamed
@@ -188,13 +188,18 @@ class PairGram(KernelOperator):
     def _accurate(self, B: Array) -> Array:
         return reduce(operator.add, (c * op.accurate(B) for c, op in self._terms))
 
-    def kronecker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def to_dense(self) -> Array:
+        if self.form != "dual":
+            return super().to_dense()
+        return self.kernel.gathered(self._new, self._old, self._matrices)
+
+    def kronecker(self) -> KroneckerForm | None:
         (coefficient, op), *others = self._terms
         factors = None if others or self.Z is not None else op.whole_factors()
         if factors is None:
             return None
         K, T, order = factors
-        return coefficient * K, T, order
+        return KroneckerForm(coefficient * K, T, order)
 
     @property
     def route_(self) -> Any:

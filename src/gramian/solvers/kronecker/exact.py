@@ -54,7 +54,7 @@ def kronecker_exact(
     Parameters
     ----------
     problem : Problem
-        With the squared loss, no weights, and a Kronecker product as its operator.
+        With the squared loss, no weights, and a Kronecker product as its operator, with or without an intercept.
     start : array, default=None
         Not used: nothing is iterated.
     tol : float, default=1e-8
@@ -82,14 +82,14 @@ def kronecker_exact(
     'converged'
     """
     require(problem, "closed_form", REQUIREMENTS, instead="minres")
-    factors = problem.operator.kronecker()
-    assert factors is not None  # it is required
-    K, T, order = factors
+    form = problem.operator.kronecker()
+    assert form is not None  # it is required
+    K, T, order, constant = form
     recorder = Recorder(problem, tol, 1, callback, patience=2)
     A = problem.start(None)
     objective, gap, _, _ = recorder.certificate(A, np.zeros_like(A))
     recorder.verdict(partial(squeezed, A), objective, gap)
-    ridge = KroneckerRidge(K, T)
+    ridge = KroneckerRidge(K, T, constant)
     targets = np.broadcast_to(problem.targets, problem.shape)
     for c in range(problem.shape[1]):
         for column in range(problem.shape[2]):

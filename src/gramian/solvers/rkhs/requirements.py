@@ -41,7 +41,7 @@ SUM_OVER_EXAMPLES = Requirement(
 SQUARED_LOSS = Requirement("the loss Squared()", "loss", lambda loss: loss == Squared())
 NO_WEIGHTS = Requirement("a problem without sample_weight", "weights", lambda w: w is None)
 COMPLETE_KRONECKER = Requirement(
-    "the Kronecker kernel in its dual form, every pair of the objects exactly once, and intercept_variance=0",
+    "the Kronecker kernel in its dual form and every pair of the objects exactly once",
     "operator",
     lambda operator: operator.kronecker() is not None,
 )
