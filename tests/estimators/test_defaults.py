@@ -1,0 +1,176 @@
+"""What `fit` decides by itself: what is left open is found, what is given is used as it is."""
+
+import logging
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold, cross_validate
+
+from gramian import (
+    KernelLogisticRegression,
+    KernelRidge,
+    KernelSVC,
+    PairwiseLogisticRegression,
+    PairwiseRidge,
+)
+from gramian.datasets import make_interactions
+from gramian.estimators.learning import AUTOMATIC
+from gramian.kernels import RBF
+
+X, CLASSES = load_iris(return_X_y=True)
+X, CLASSES = X[::2], CLASSES[::2]
+WAVE = np.sin(3 * X[:, 0]) + X[:, 1]
+SINGLE = {
+    KernelLogisticRegression: CLASSES,
+    KernelSVC: CLASSES,
+    KernelRidge: WAVE,
+}
+every = pytest.mark.parametrize("estimator", SINGLE)
+
+
+@every
+def test_with_nothing_set_scale_and_variance_are_learned(estimator):
+    y = SINGLE[estimator]
+    model, plain = estimator().fit(X, y), estimator(regularization=1.0).fit(X, y)
+    path = model.optimization_path_
+    assert path.loss[path.best] < path.loss[0]  # the first one looked at is the plain model
+    assert model.kernel_ != plain.kernel_
+    assert not hasattr(plain, "optimization_path_")
+    assert plain.solution_.choices == ()
+
+
+def test_it_is_better_than_no_learning():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (np.sin(4 * X[:, 0]) + X[:, 1] > 0).astype(int)
+    train, test = slice(0, 250), slice(250, None)
+    losses = [
+        log_loss(y[test], model.fit(X[train], y[train]).predict_proba(X[test]))
+        for model in (KernelLogisticRegression(), KernelLogisticRegression(regularization=1.0))
+    ]
+    assert losses[0] < 0.9 * losses[1]
+
+
+@every
+def test_a_kernel_object_with_a_number_is_used_as_it_is(estimator):
+    model = estimator(2.0 * RBF(1.3), regularization=0.5).fit(X, SINGLE[estimator])
+    assert model.kernel_ == 2.0 * RBF(1.3)
+    assert not hasattr(model, "optimization_path_")
+
+
+@every
+def test_a_kernel_object_alone_keeps_its_parameters(estimator):
+    """λ was left open: the variance is learned in its place, and nothing else."""
+    model = estimator(RBF(1.3)).fit(X, SINGLE[estimator])
+    assert model.kernel_.amplitude()[1] == RBF(1.3)
+    assert model.variances_[0] != 1.0
+
+
+@every
+def test_none_takes_everything_as_it_is(estimator):
+    model = estimator(optimize=None).fit(X, SINGLE[estimator])
+    same = estimator(regularization=1.0).fit(X, SINGLE[estimator])
+    np.testing.assert_array_equal(model.dual_coef_, same.dual_coef_)
+
+
+@pytest.mark.parametrize(
+    "estimator, binary", [(PairwiseRidge, False), (PairwiseLogisticRegression, True)]
+)
+def test_pairs_learn_too(estimator, binary):
+    pairs, y = make_interactions(n_left=20, n_right=15, binary=binary, random_state=0)
+    model = estimator().fit(pairs, y)
+    path = model.optimization_path_
+    assert path.loss[path.best] < path.loss[0]
+    assert len(path.names) == 3  # two length scales and the variance
+
+
+def test_validation_pairs_take_the_place_of_the_search():
+    pairs, y = make_interactions(n_left=20, n_right=15, random_state=0)
+    model = PairwiseRidge().fit(pairs[30:], y[30:], X_val=pairs[:30], y_val=y[:30])
+    assert not hasattr(model, "optimization_path_")
+
+
+def test_the_decision_is_said_and_logged(caplog):
+    with caplog.at_level(logging.INFO, logger="gramian"):
+        model = KernelLogisticRegression().fit(X, CLASSES)
+    (choice,) = model.solution_.choices
+    assert "RBF(length_scale=" in choice
+    assert "75 of 75 examples" in choice
+    assert any(record.message == f"KernelLogisticRegression: {choice}" for record in caplog.records)
+
+
+def test_many_examples_are_learned_from_a_sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2300, 2))
+    model = KernelRidge(random_state=0).fit(X, np.sin(X[:, 0]))
+    assert model.optimization_path_.n_samples[-1] == AUTOMATIC.max_samples
+    assert model.X_fit_.shape == (2300, 2)
+    assert "1000 of 2300 examples" in model.solution_.choices[0]
+
+
+@every
+def test_the_same_each_time(estimator):
+    one, other = (estimator().fit(X, SINGLE[estimator]) for _ in range(2))
+    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+@every
+def test_an_example_of_weight_zero_takes_no_part(estimator):
+    y = SINGLE[estimator]
+    weights = np.ones(len(X))
+    weights[::5] = 0.0
+    kept = weights > 0
+    model = estimator(tol=1e-14).fit(X, y, sample_weight=weights)
+    fewer = estimator(tol=1e-14).fit(X[kept], y[kept], sample_weight=weights[kept])
+    np.testing.assert_allclose(model.kernel_.theta, fewer.kernel_.theta, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_too_few_examples_for_folds_are_no_error(n):
+    X = np.arange(2.0 * n).reshape(n, 2)
+    assert KernelRidge().fit(X, X[:, 0]).predict(X).shape == (n,)
+    y = np.arange(n) % 2
+    assert KernelLogisticRegression().fit(X, y).predict_proba(X).shape == (n, 2)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_do_not_matter(unit):
+    """Features, targets and similarities in other units give the same model."""
+    plain = KernelRidge().fit(X, WAVE).predict(X)
+    np.testing.assert_allclose(
+        KernelRidge().fit(unit * X, WAVE).predict(unit * X), plain, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        KernelRidge().fit(X, unit * WAVE).predict(X) / unit, plain, atol=1e-4
+    )
+    K = RBF(1.0)(X)
+    similar = KernelRidge("precomputed").fit(K, WAVE).predict(K)
+    scaled = KernelRidge("precomputed").fit(unit * K, WAVE).predict(unit * K)
+    np.testing.assert_allclose(scaled, similar, atol=1e-4)
+
+
+def test_groups_are_held_out_together():
+    """Ten copies of each example: only with groups do folds see that noise does not repeat."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(40, 2)), rng.normal(size=40)
+    groups = np.repeat(np.arange(40), 10)
+    X, y = X[groups], noise[groups]
+    careless, careful = KernelRidge().fit(X, y), KernelRidge().fit(X, y, groups=groups)
+    assert careful.variances_[0] < 0.1 * careless.variances_[0]
+    given = KernelRidge(cv=GroupKFold(5)).fit(X, y, groups=groups)
+    assert given.variances_[0] < 0.1 * careless.variances_[0]
+    with pytest.raises(ValueError, match=r"groups must have shape \(400,\)"):
+        KernelRidge().fit(X, y, groups=groups[:3])
+
+
+def test_groups_are_routed():
+    groups = np.arange(len(X)) % 10
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = KernelRidge(cv=GroupKFold(3)).set_fit_request(groups=True)
+        found = cross_validate(
+            model, X, WAVE, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
+        )
+    assert np.isfinite(found["test_score"]).all()
