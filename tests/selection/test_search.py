@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 
 from gramian import KernelLogisticRegression, KernelRidge
@@ -115,7 +116,7 @@ def test_tied_parameters_move_together_first():
     start, bounds = np.zeros(3), np.array([[-20.0, 20.0]] * 3)
     search = CrossValidationSearch(tol=1e-6)
     path = search.run(
-        [lambda: bowl], [10], start, bounds, list("abc"), 10.0, tied=np.array([0, 0, 1])
+        [lambda: bowl], [10], start, bounds, list("abc"), 1e6, tied=np.array([0, 0, 1])
     )
     together = np.isclose(path.theta[:, 0], path.theta[:, 1])
     assert together[:3].all()
@@ -507,3 +508,39 @@ def test_bad_searches_are_refused(name):
     for word in words:
         assert word in str(caught.value)
     assert not hasattr(model, "dual_coef_")
+
+
+# --- many parameters, few examples ------------------------------------------------------------------
+
+
+def test_half_of_the_folds_drive_and_the_others_judge():
+    _, function = criterion(RBF(3.0))
+    theta = np.log([3.0, 2.0])
+    whole, _ = function(theta, tol=1e-12)
+    drives = np.arange(function.n_folds) % 2 == 0
+    function.drive(drives)
+    driving, slope = function(theta, tol=1e-12)
+    judged = function.judged
+    step = np.array([1e-4, 0.0])
+    ahead, behind = (function(theta + sign * step, tol=1e-13)[0] for sign in (1, -1))
+    np.testing.assert_allclose(slope[0], (ahead - behind) / 2e-4, rtol=1e-4)
+    function.drive(~drives)
+    other, _ = function(theta, tol=1e-12)
+    np.testing.assert_allclose([other, function.judged], [judged, driving], rtol=1e-6)
+    function.drive(None)
+    np.testing.assert_allclose(function(theta, tol=1e-12)[0], whole, rtol=1e-6)
+    assert min(driving, judged) <= whole <= max(driving, judged)
+
+
+def test_useless_features_do_not_spoil_a_kernel_with_a_scale_for_each():
+    """Forty features of noise and 60 examples: free scales would fit the folds, and predict badly."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(560, 42))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    one, each = (
+        KernelLogisticRegression(RBF(scale), optimize="cv").fit(X[:60], y[:60])
+        for scale in (6.0, np.full(42, 6.0))
+    )
+    assert "folds that did not drive" in each.optimization_path_.message
+    losses = [log_loss(y[60:], model.predict_proba(X[60:])) for model in (one, each)]
+    assert losses[1] < 1.05 * losses[0]

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gramian._core.arrays import Array, float_sum, namespace, ratio
+from gramian._core.arrays import Array, asarray_like, float_sum, namespace, ratio
 from gramian._core.fused import inner
 from gramian.losses.base import weighted
 from gramian.selection.folds import checked_mask
@@ -58,6 +58,8 @@ class CrossValidationCriterion:
         Latent values of the last evaluation; those of held-out examples are predictions.
     n_products : int
         Products with the Gram operator in the last evaluation, each for all folds.
+    judged : float
+        Mean loss of the folds that do not drive, in the last evaluation; see `drive`.
 
     Examples
     --------
@@ -91,12 +93,30 @@ class CrossValidationCriterion:
         self.total_weight = float(namespace(held_out).sum(held_out))
         if self.total_weight <= 0:
             raise ValueError("held_out must give weight to at least one example.")
+        self._every, self._judging = held_out, None
         self._held_out = held_out / self.total_weight
         self._training = weighted(training, problem.weights)
         self._start: Array = None
         self._adjoint: Array = None
         self.latent: Array = None
         self.n_products = 0
+        self.n_folds = int(training.shape[1])
+        self.judged = np.nan
+
+    def drive(self, folds: np.ndarray | None) -> None:
+        """Let the value and the gradient be those of some folds, and `judged` the mean loss of the others.
+
+        Parameters
+        ----------
+        folds : bool array of shape (n_folds,) or None
+            None lets all of them drive.
+        """
+        xp = namespace(self._every)
+        mask = np.ones(self._every.shape[1]) if folds is None else np.asarray(folds, dtype=float)
+        driving = self._every * asarray_like(mask, self._every)
+        judging = self._every - driving
+        self._held_out = driving / float(xp.sum(driving))
+        self._judging = None if folds is None else judging / float(xp.sum(judging))
 
     def __call__(
         self, theta: np.ndarray, tol: float = 1e-10, accuracy: float = 0.05
@@ -136,6 +156,8 @@ class CrossValidationCriterion:
             if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
                 break
             tol = max(FINEST_TOL, tol / 100)
+        if self._judging is not None:
+            self.judged = float_sum(folds.loss.value(U, folds.targets, self._judging))
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient

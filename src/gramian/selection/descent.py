@@ -38,6 +38,7 @@ class Criterion(Protocol):
     """What is minimised."""
 
     n_products: int  # products with the Gram operator in the last evaluation
+    judged: float  # what folds that do not drive say of the last evaluation
 
     def __call__(
         self, theta: np.ndarray, *, tol: float, accuracy: float
@@ -55,6 +56,7 @@ class Evaluation(NamedTuple):
     products: int
     seconds: float
     n_samples: int
+    judged: float
 
 
 class _Stop(Exception):
@@ -94,6 +96,7 @@ class Descent:
         self.bounds, (self.max_evaluations, self.max_products) = bounds, limits
         self.penalty, self.report = penalty, report
         self.free = bounds[:, 0] < bounds[:, 1]
+        self.criterion: Any = None
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -143,6 +146,10 @@ class Descent:
         self.accepted.add(self.first + int(np.argmin(losses)))
         return self._best().theta
 
+    def forget(self) -> None:
+        """Do not take earlier evaluations of the criterion for what it is now."""
+        self.criterion = None
+
     def _begin(
         self, criterion: Criterion, n_samples: int, theta: np.ndarray, tied: np.ndarray | None
     ) -> None:
@@ -189,7 +196,8 @@ class Descent:
                 "Scale X and y, or narrow the bounds of the kernel."
             )
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
-        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples)
+        judged = getattr(self.criterion, "judged", np.nan)
+        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, judged)
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))

@@ -13,6 +13,7 @@ multiplied once.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -129,12 +130,18 @@ class Prior:
 
     @property
     def tied(self) -> np.ndarray | None:
-        """Numbers that are the same for corresponding log-parameters of all groups; None if there is one group."""
-        if self.variances.size == 1:
-            return None
-        size = self.kernels[0].theta.size
-        kernels = np.tile(np.arange(size), len(self.kernels))
-        return np.concatenate([kernels, np.full(self.variances.size, size)])
+        """Numbers that are the same for corresponding log-parameters of all groups and features.
+
+        None if each stands alone, or if they start from different values.
+        """
+        kinds: list[int] = []
+        for name in self.kernels[0].parameter_names:
+            further = re.search(r"\[[1-9]\d*\]$", name)  # entry of a vector that is not its first
+            kinds.append(kinds[-1] if further else len(kinds))
+        kinds = kinds * len(self.kernels) + [len(kinds)] * self.variances.size
+        _, first, numbers = np.unique(kinds, return_index=True, return_inverse=True)
+        alike = np.array_equal(self.theta[first][numbers], self.theta)
+        return numbers if alike and first.size < len(kinds) else None
 
     def starts(self) -> np.ndarray:
         """Log-parameters to look at before a descent, shape (n_starts, n_parameters): those given, and other scales.

@@ -85,19 +85,21 @@ class RidgeCriterion(CrossValidationCriterion):
         A = np.repeat(a[:, :, None], len(self._folds), axis=2)
         F = np.empty_like(A)
         self.latent = np.repeat(Y[:, :, None], len(self._folds), axis=2)
-        value = 0.0
+        value = judged = 0.0
         for k, rows in enumerate(self._folds):
             block = cho_factor(G[np.ix_(rows, rows)], lower=True)
             residual = cho_solve(block, a[rows])
             weights = self._held_out[rows, k][:, None]
             value += 0.5 * float(np.sum(weights * residual**2))
+            if self._judging is not None:
+                judged += 0.5 * float(np.sum(self._judging[rows, k][:, None] * residual**2))
             columns = G[:, rows]
             A[:, :, k] -= columns @ residual
             A[rows, :, k] = 0.0
             F[:, :, k] = columns @ cho_solve(block, -weights * residual)
             self.latent[rows, :, k] -= residual
         self._start = a[:, :, None]
-        self.n_products = 1
+        self.n_products, self.judged = 1, judged
         return value, operator.vjp(A, F)
 
     def combined_coefficients(self) -> Array:

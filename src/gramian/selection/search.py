@@ -6,7 +6,8 @@ Deviates from the paper in
 2. separate kernels start from the best tied ones, which are soon found;
 3. coarse searches on some of the rows, whose optimum starts the search on more of them;
 4. a few scales and variances are looked at before the first descent, because criteria have plateaus;
-5. an optional log-normal prior on the hyperparameters.
+5. many parameters for few examples are freed only as far as held-out folds approve of it;
+6. an optional log-normal prior on the hyperparameters.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is o
 COARSE_ROWS = (250, 1000)  # of the stages of "auto"
 COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
 EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
+# With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
+# an example's log loss, and more where it can go to infinity.
+EXAMPLES_PER_PARAMETER = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,8 @@ class CrossValidationSearch(BaseEstimator):
         Search on this many rows first and finish on all of them. "auto" takes 250 and then 1000 rows, each if there are
         twice as many or more.
     prior : LogNormalPrior, default=None
-        Prior on the hyperparameters.
+        Prior on the hyperparameters. Without one, many parameters for few examples (length scales of features, kernels
+        of classes) are freed from common values only as far as folds that do not drive the search approve of it.
     max_samples : int, default=None
         Learn from at most this many examples (or five of each class, if that is more), with classes in proportion; for
         pairs from those of a sample of the objects. None takes all.
@@ -219,17 +224,23 @@ class CrossValidationSearch(BaseEstimator):
 
         limits = self.max_evaluations, np.inf if self.max_products is None else self.max_products
         descent = Descent(bounds, limits, penalty, report)
+        sampled = tied is not None and self.max_samples is not None
+        guarded = tied is not None and self._may_overfit(descent.free, tied, total_weight)
         theta = np.clip(start, bounds[:, 0], bounds[:, 1])
         message, converged = "a callback stopped the search", False
         for make, size in zip(stages, n_samples, strict=True):
             criterion, coarse_tol = make(), COARSE_TOL_FACTOR * self.tol
+            last = size == n_samples[-1]
             if starts is not None and not descent.rows and descent.free.any():
                 theta = descent.lowest(criterion, size, starts)
+            tol = self.tol if last else coarse_tol
             if tied is not None and size == n_samples[0] and not descent.stopped:
                 theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
-            if not descent.stopped:
-                tol = self.tol if size == n_samples[-1] else coarse_tol
-                theta, message, converged = descent.minimise(criterion, size, theta, tol)
+            if not descent.stopped:  # a sample decides only what all have in common
+                together = tied if sampled or guarded else None
+                theta, message, converged = descent.minimise(criterion, size, theta, tol, together)
+            if guarded and last and not descent.stopped:
+                theta, message, converged = self._guarded(descent, criterion, size, theta)
             if descent.stopped:
                 break
         columns = zip(Evaluation._fields, zip(*descent.rows, strict=True), strict=True)
@@ -238,5 +249,38 @@ class CrossValidationSearch(BaseEstimator):
             accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
             message=message,
             converged=converged,
-            **{name: np.array(values) for name, values in columns},
+            **{name: np.array(values) for name, values in columns if name != "judged"},
+        )
+
+    def _may_overfit(self, free: np.ndarray, tied: np.ndarray, total_weight: float) -> bool:
+        """Whether there are many parameters for the examples there are, and nothing yet that holds them together."""
+        more = int(free.sum()) - np.unique(tied[free]).size
+        unguarded = self.prior is None and self.max_samples is None
+        return unguarded and total_weight < EXAMPLES_PER_PARAMETER * more
+
+    def _guarded(
+        self, descent: Descent, criterion: Any, size: int, theta: np.ndarray
+    ) -> tuple[np.ndarray, str, bool]:
+        """Free tied parameters as far as folds that do not drive the descent approve of it.
+
+        Half of the folds drive a descent from the tied parameters, and the others judge every point on the way: the
+        best one is kept, which is the start if none is better. The halves then change their roles, and the mean of
+        both is the result.
+        """
+        ends = []
+        for half in (0, 1):
+            criterion.drive(np.arange(criterion.n_folds) % 2 == half)
+            descent.forget()
+            first = len(descent.rows)
+            _, message, converged = descent.minimise(criterion, size, theta, self.tol)
+            ends.append(min(descent.rows[first:], key=lambda row: row.judged).theta)
+            if descent.stopped:
+                break
+        criterion.drive(None)
+        descent.forget()
+        theta = descent.lowest(criterion, size, np.mean(ends, axis=0)[None])
+        return (
+            theta,
+            f"folds that did not drive the search chose; in the last one {message}",
+            converged,
         )
