@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
+LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
 # Log-units that all parameters together move at first, and that no step leads further than from where a descent began:
@@ -140,7 +141,7 @@ class Descent:
         self._begin(criterion, n_samples, thetas[0], None)
         with contextlib.suppress(_Stop):
             for theta in thetas:
-                self.tol, self.accuracy = LOOSEST_TOL, LARGEST_CORRECTION
+                self.tol, self.accuracy = LOOKING_TOL, LARGEST_CORRECTION
                 self._evaluated(theta)
         losses = [row.loss for row in self.rows[self.first :]]
         self.accepted.add(self.first + int(np.argmin(losses)))

@@ -20,16 +20,21 @@ Floor
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from numba import prange
 
 from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, one_thread
 from gramian.operators.compiled.radial_loops import FLAGS
 
 # Columns of four rows: 64 KiB, half of it streamed from memory while the rest is used.
 _STRETCH = 2048
 _ROWS = 4
+SMALL_MATRIX = (
+    2**19
+)  # entries below which a thread that must be waited for costs more than it gives
 
 
 def is_skinny(M: np.ndarray, B: np.ndarray) -> bool:
@@ -64,7 +69,8 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     """
     out = np.zeros((M.shape[0], B.shape[1]), B.dtype)
     whole = M.shape[0] - M.shape[0] % _ROWS
-    with exclusive():
+    alone = M.size < SMALL_MATRIX
+    with exclusive(), one_thread() if alone else nullcontext():
         _multiply(M[:whole], np.ascontiguousarray(B.T), out)
     out[whole:] = M[whole:] @ B
     return out
