@@ -29,7 +29,7 @@ def parallel_loops(**options: Any) -> Any:
         "fusion",
     )
     # a dictionary, the public way to say this, is empty after the first signature
-    only_loops = ParallelOptions(dict.fromkeys(others, False))
+    only_loops: Any = ParallelOptions(dict.fromkeys(others, False))
     return numba.njit(cache=True, parallel=only_loops, **options)
 
 
