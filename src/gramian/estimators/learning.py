@@ -59,7 +59,8 @@ def plan_of(
         return Plan(asked, targets.prior, known, machine.cv)
     if watched or not isinstance(machine.regularization, str):
         return None
-    known = _with_weight(known)
+    if isinstance(machine.cv, Integral):  # splits that are given are of all rows
+        known = _with_weight(known)
     prior = replace(targets.prior, only_variances=not machine._examples().named)
     folds = _folds(machine.cv, known)
     low, high = prior.bounds.T
