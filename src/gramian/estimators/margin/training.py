@@ -1,4 +1,4 @@
-"""Training with a hinge loss: solve by support vectors, calibrate on held-out folds if asked to, keep the function.
+"""Training with a hinge loss: choose C by folds, solve by support vectors, calibrate if asked to, keep the function.
 
 The model is a sum over examples, w = Σ_k c_k x_k. A linear kernel is solved by its features and keeps weights of the
 features; any other one is solved by rows of the Gram matrix and keeps the examples whose coefficients are not zero. An
@@ -7,8 +7,11 @@ intercept is the coefficient of one more, constant feature.
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,15 +24,25 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.arrays import Array, row_blocks
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
+from gramian.estimators.margin.search import (
+    PATH_SWEEPS,
+    PATH_TOL,
+    Choice,
+    Folds,
+    PathSearch,
+    sampled_rows,
+)
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
-from gramian.estimators.rules import flag, not_negative, optional_count, positive
+from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive
 from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 
-Solve = Callable[[Any, np.ndarray | None, Callable[[Progress], Any] | None], Solution]
+logger = logging.getLogger("gramian")
+
+Solve = Callable[..., Solution]
 
 
 def has_probability(machine: MarginMachine) -> bool:
@@ -47,13 +60,21 @@ class MarginMachine(CallbackSupportMixin, Model):
 
     Parameters
     ----------
+    C : float or "auto", default="auto"
+        Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 2000 of the examples: a path
+        from small to large C, relative to the mean of k(x, x), scored on what is held out. See `C_path_`.
     cv : int, splitter or iterable of splits, default=5
-        Folds for ``probability``.
+        Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
     max_iter : int, default=None
         Most iterations; None is the solver's own limit.
 
     Attributes
     ----------
+    C_ : float
+        The C that was used: the chosen one, or the parameter.
+    C_path_ : dict of ndarray
+        The values of "C" that were tried, shape (k,), and the held-out "score" of each in each fold, shape
+        (k, n_folds); with ``C="auto"`` only.
     support_ : ndarray of int of shape (n_support,)
         Examples with a coefficient that is not zero, for other kernels.
     X_fit_ : array or sparse array of shape (n_support, n_features)
@@ -70,7 +91,7 @@ class MarginMachine(CallbackSupportMixin, Model):
     random_state: Any = None
 
     _rules = {
-        "C": positive,
+        "C": or_auto(positive),
         "intercept_variance": not_negative,
         "tol": not_negative,
         "max_iter": optional_count,
@@ -102,6 +123,13 @@ class MarginMachine(CallbackSupportMixin, Model):
 
     def _examples(self) -> Features:
         return Features(self.kernel)
+
+    def _limits(self, loose: bool) -> dict[str, Any]:
+        """Accuracy and most iterations of a solve, those of a search if it is a loose one."""
+        if not loose:
+            return {"tol": self.tol, "max_iter": self.max_iter}
+        most = PATH_SWEEPS if self.max_iter is None else min(PATH_SWEEPS, self.max_iter)
+        return {"tol": max(PATH_TOL, self.tol), "max_iter": most}
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -148,17 +176,26 @@ class MarginTraining:
     machine : MarginMachine
     data : TrainingData
     problem : MarginProblem or ContrastProblem
+        With C = 1.
+    part : callable
+        Gets numbers of rows and returns the problem of these examples.
     solve : callable
-        Gets a problem, coefficients to start from or None, and a callback or None.
+        Gets a problem, coefficients to start from or None, a callback or None, and with ``loose=True`` is as accurate
+        as a search needs.
     fitted : dict
         Attributes that are known already.
     codes : ndarray of shape (n,) or (n, L)
-        Classes or labels that the folds for calibration have in proportion.
+        Classes or labels that folds have in proportion.
+    judge : callable
+        Gets numbers of held-out rows and their scores, and returns a number, the larger the better.
     calibrate : callable
-        Gets numbers of held-out rows and their scores, and returns further attributes.
+        Gets the same, and returns further attributes.
+    shrink : callable, default=None
+        Gets a problem, a shrinkage and, if not all examples are known, those that are; returns the problem with a
+        label correlation of that shrinkage. None if there is none to be chosen.
+    review : callable, default=None
+        Gets C and the scores of the training examples, and warns of what is wrong with them.
     start : array, default=None
-    mix : array, default=None
-        The coefficients of the functions are A, or A @ mix.
     keep : bool, default=False
         Whether the solution keeps its coefficients.
     """
@@ -166,27 +203,96 @@ class MarginTraining:
     machine: Any
     data: TrainingData
     problem: MarginProblem | ContrastProblem
+    part: Callable[[np.ndarray], Any]
     solve: Solve
     fitted: dict[str, Any]
     codes: np.ndarray
+    judge: Callable[[np.ndarray, np.ndarray], float]
     calibrate: Callable[[np.ndarray, np.ndarray], dict[str, Any]]
+    shrink: Callable[..., Any] | None = None
+    review: Callable[[float, np.ndarray], None] | None = None
     start: np.ndarray | None = None
-    mix: np.ndarray | None = None
     keep: bool = False
 
     @property
     def n_stages(self) -> int | None:
-        return 2 if self.machine.probability else None
+        n_stages = 1 + bool(self.machine.probability) + self.searches
+        return None if n_stages == 1 else n_stages
+
+    @property
+    def searches(self) -> bool:
+        """Whether folds are to choose C."""
+        return isinstance(self.machine.C, str)
 
     def run(self, task: Task) -> Fitted:
-        if not self.machine.probability:
-            return self._solved(task)[0]
-        masks = fold_masks(self.machine.cv, self.data.X, self.codes, classifier=True)
-        folds = list(zip(*(mask.T for mask in masks), strict=True))
+        probability = self.machine.probability
+        calibration = self._folds(self.machine.cv, self.data.X, self.codes) if probability else []
+        if self.searches:
+            with task.stage("search") as stage:
+                tuned = self._with(self._search(stage))
+        else:
+            tuned = self._with(Choice(float(self.machine.C), None, {}))
+        if self.n_stages is None:
+            return tuned._solved(task)[0]
         with task.stage("fit") as stage:
-            fitted, A = self._solved(stage)
-        with task.stage("calibration", len(folds)) as stage:
-            return fitted.with_values(**self.calibrate(*self._held_out(stage, folds, A)))
+            fitted, A = tuned._solved(stage)
+        if not probability:
+            return fitted
+        with task.stage("calibration", len(calibration)) as stage:
+            return fitted.with_values(**self.calibrate(*tuned._held_out(stage, calibration, A)))
+
+    def _with(self, choice: Choice) -> MarginTraining:
+        """This training with what was chosen."""
+        problem, fitted = self.problem.weighted(choice.C), self.fitted | {"C_": choice.C}
+        if choice.path:
+            fitted["C_path_"] = choice.path
+        if choice.shrinkage is not None and self.shrink is not None:
+            problem = self.shrink(problem, choice.shrinkage)
+            fitted |= {"shrinkage_": choice.shrinkage, "label_correlation_": problem.correlation}
+        return replace(self, problem=problem, fitted=fitted)
+
+    def _search(self, task: Task) -> Choice:
+        """C, and the shrinkage of a label correlation, by folds of some of the examples."""
+        random = np.random.RandomState(self.machine._seed())
+        known = self.problem.known()
+        rows = sampled_rows(known, self.codes, random)
+        search = PathSearch(
+            self.problem if rows.size == known.size else self.part(rows),
+            self._search_folds(rows, random),
+            lambda problem, start: self.solve(problem, start, None, loose=True),
+            lambda held_out, scores: self.judge(rows[held_out], scores),
+            self.shrink,
+        )
+        choice = search.run(lambda: task.step("C"))
+        more = "" if choice.shrinkage is None else f" and shrinkage={choice.shrinkage:g}"
+        score = choice.path["score"].mean(axis=1).max(initial=0.0)
+        logger.info(
+            "%s: C=%.3g%s by %d folds of %d examples, held-out score %.4f.",
+            *(type(self.machine).__name__, choice.C, more, len(search.folds), rows.size, score),
+        )
+        return choice
+
+    def _search_folds(self, rows: np.ndarray, random: np.random.RandomState) -> Folds:
+        """Folds of some rows; fewer than asked for, or none, where no class has so many examples."""
+        cv, codes = self.machine.cv, self.codes[rows]
+        if not isinstance(cv, Integral) or cv < 2:
+            every = self._folds(cv, self.data.X, self.codes)
+            some = [(training[rows], held_out[rows]) for training, held_out in every]
+            return [fold for fold in some if all(mask.any() for mask in fold)]
+        most = rows.size if codes.ndim == 2 else int(np.bincount(codes).max(initial=0))
+        if min(cv, most) < 2:
+            return []
+        order = random.permutation(rows.size)  # y is often sorted by class
+        with warnings.catch_warnings():  # of classes with few examples: they are not in every fold
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            shuffled = self._folds(min(cv, most), np.empty((rows.size, 0)), codes[order])
+        place = np.argsort(order)
+        return [(training[place], held_out[place]) for training, held_out in shuffled]
+
+    def _folds(self, cv: Any, X: Any, codes: np.ndarray) -> Folds:
+        """Masks of who trains and who is held out, one pair for each fold."""
+        masks = fold_masks(cv, X, codes, classifier=True)
+        return list(zip(*(mask.T for mask in masks), strict=True))
 
     def _solved(self, task: Task) -> tuple[Fitted, np.ndarray]:
         """The record of the model, and all its coefficients."""
@@ -201,6 +307,8 @@ class MarginTraining:
         # some solvers make coefficients for callbacks only, at a cost
         solution = self.solve(self.problem, self.start, report if task.watched else None)
         A = solution.coefficients
+        if self.review is not None:
+            self.review(self.fitted["C_"], self.problem.latent(A))
         kept = replace(solution, coefficients=A if self.keep else None, latent=None)
         return partial(A).with_values(solution_=kept, n_iter_=max(1, solution.n_iter)), A
 
@@ -218,9 +326,7 @@ class MarginTraining:
     def _function(self, A: np.ndarray) -> dict[str, Array]:
         """What scores are made from, in the dtype of X."""
         X, kernel = self.data.X, self.data.kernel
-
-        def mixed(V: np.ndarray) -> np.ndarray:
-            return V if self.mix is None else V @ self.mix
+        mixed = self.problem.mixed
 
         intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
         function = {"intercept_": intercept.astype(X.dtype)}

@@ -78,6 +78,14 @@ class MarginProblem:
         """Return the problem with the losses of some examples only, given by a mask."""
         return replace(self, caps=self.caps * rows[:, None])
 
+    def weighted(self, C: float) -> MarginProblem:
+        """Return the problem with all losses multiplied by a number."""
+        return replace(self, caps=self.caps * C)
+
+    def known(self) -> np.ndarray:
+        """Return which examples have a loss that counts, boolean of shape (n,)."""
+        return np.any(self.caps > 0, axis=1)
+
     def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return targets y m and the bounds of A, each of shape (L, n): labels are what loops run along."""
         signs = self.signs.T
