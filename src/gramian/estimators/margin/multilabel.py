@@ -19,7 +19,7 @@ from gramian._core.validation import check_number
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_sigmoids, sigmoids
 from gramian.estimators.margin.judging import METRICS, held_out_score, warn_of_silence
-from gramian.estimators.margin.label_costs import label_weights, margins
+from gramian.estimators.margin.label_costs import SQUARED, label_weights, margins
 from gramian.estimators.margin.label_signs import Labels, LabelSigns, in_kind
 from gramian.estimators.margin.training import (
     MarginMachine,
@@ -71,11 +71,12 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         With ``C="auto"`` the same folds choose among 0, 0.5, 0.9 and 1; an R that is a callable is then made anew in
         each fold. With a number as C there are no folds, and "auto" is 0. Pass 0 if R says what the training labels
         do not: folds can judge by these only.
-    loss : {"hamming", "correlation"}, array or callable, default="hamming"
+    loss : {"hamming", "correlation", "squared_hinge"}, array or callable, default="hamming"
         What a wrong label costs. "hamming" is 2 for each. An array of shape (L,) has a cost for each label, one
         of shape (2, L) the costs of false alarms in its first and of missed labels in its second row. A callable
         gets the signs of y and returns costs of shape (n_samples, L). "correlation" derives the costs from R,
         ``2 y_il (R y_i)_l``, which R must not make negative: a diagonally dominant R does not. Each must be ≥ 0.
+        "squared_hinge" has the margins of "hamming" and squares the losses, ``2 C Σ_il w_i max(0, 1 − y_il u_l)²``.
     metric : {"hamming", "ranking"}, default="hamming"
         What ``C="auto"`` is judged by: the share of right labels, or how well decision values rank the labels of each
         example (label ranking average precision). For a one-dimensional y "hamming" is the accuracy.
@@ -191,13 +192,14 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         R = self._correlation(labels)
         name, inputs = self._inputs(data.kernel, data.X, correlated=R is not None)
         margin, caps = margins(self.loss, labels.signs, R), self._caps(labels, data.weights)
-        problem = MarginProblem(inputs, labels.signs, R, margin, caps)
+        squared = isinstance(self.loss, str) and self.loss == SQUARED
+        problem = MarginProblem(inputs, labels.signs, R, margin, caps, squared)
 
         def part(rows: np.ndarray) -> MarginProblem:
             X = self._examples().take(data.X, rows)
             _, inputs = self._inputs(data.kernel, X, correlated=R is not None)
             values = (labels.signs[rows], R, problem.margins[rows], problem.caps[rows])
-            return MarginProblem(inputs, *values)
+            return MarginProblem(inputs, *values, squared)
 
         fitted = {
             "classes_": labels.classes,
