@@ -55,7 +55,7 @@ def unlocked():
 
 kernel = RBF(0.3)
 logistic = KernelLogisticRegression(kernel, operator="streamed")
-margin = M3LClassifier(kernel=kernel, tol=1e-6)
+margin = M3LClassifier(1.0, kernel=kernel, tol=1e-6)
 before = {id(model): dict(vars(model)) for model in (logistic, margin)}
 same = {id(logistic): {"operator": "dense"}, id(margin): {"solver": "smo", "tol": 1e-6}}
 fitted = KernelRidge(kernel).fit(few, few[:, 0])

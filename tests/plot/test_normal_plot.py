@@ -37,7 +37,7 @@ def data():
 
 
 def _model(method="orthogonal", **parameters):
-    return HierarchicalSVC(TREE, method, alpha="auto", **parameters)
+    return HierarchicalSVC(TREE, method, **{"C": 1.0} | parameters)
 
 
 def _cosines(W):

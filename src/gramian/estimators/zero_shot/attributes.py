@@ -232,9 +232,9 @@ class AttributeClassifier(ClassDescriptions):
         if m3l is not None and m3l.label_correlation is None:
             R = class_correlation(signatures, prior, shrinkage=self.shrinkage)
             m3l.set_params(label_correlation=R)
-            if isinstance(m3l.shrinkage, str):
-                # folds of seen classes would overrule what is known about those to come
-                m3l.set_params(shrinkage=0.0)
+        if m3l is not None and isinstance(m3l.shrinkage, str):
+            # folds of seen classes would overrule what is known about those to come
+            m3l.set_params(shrinkage=0.0)
         return model
 
     # --- predict ----------------------------------------------------------------------------
