@@ -61,7 +61,7 @@ class MarginMachine(CallbackSupportMixin, Model):
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 2000 of the examples: a path
+        Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 1500 of the examples: a path
         from small to large C, relative to the mean of k(x, x), scored on what is held out. See `C_path_`.
     cv : int, splitter or iterable of splits, default=5
         Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
@@ -231,7 +231,7 @@ class MarginTraining:
             with task.stage("search") as stage:
                 tuned = self._with(self._search(stage))
         else:
-            tuned = self._with(Choice(float(self.machine.C), None, {}))
+            tuned = self._with(Choice(float(self.machine.C)))
         if self.n_stages is None:
             return tuned._solved(task)[0]
         with task.stage("fit") as stage:
@@ -265,10 +265,10 @@ class MarginTraining:
         )
         choice = search.run(lambda: task.step("C"))
         more = "" if choice.shrinkage is None else f" and shrinkage={choice.shrinkage:g}"
-        score = choice.path["score"].mean(axis=1).max(initial=0.0)
         logger.info(
             "%s: C=%.3g%s by %d folds of %d examples, held-out score %.4f.",
-            *(type(self.machine).__name__, choice.C, more, len(search.folds), rows.size, score),
+            *(type(self.machine).__name__, choice.C, more, len(search.folds), rows.size),
+            choice.score,
         )
         return choice
 
