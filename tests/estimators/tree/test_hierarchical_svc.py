@@ -1,5 +1,7 @@
 """HierarchicalSVC: objectives, decisions, inner labels, K and alpha, weights, what is stored."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -337,8 +339,11 @@ def test_weights_have_a_unit_diagonal():
 
 def test_defaults_fit_every_tree():
     """Without a number from the user: every choice is made by the data."""
-    for tree, labels in ((NESTED, Y), (LONG, np.where(X[:, 0] > 0, "z", "n11")), (None, Y)):
-        model = HierarchicalSVC(tree).fit(X, labels)
+    deep = np.where(X[:, 0] > 0, "z", "n11")
+    methods = ("flat", "orthogonal")
+    for (tree, labels), method in product(((NESTED, Y), (LONG, deep), (None, Y)), methods):
+        model = HierarchicalSVC(tree, method).fit(X, labels)
+        assert method == "orthogonal" or HierarchicalSVC(tree).method == method
         assert model.C_ in model.C_path_["C"]
         assert model.solution_.status == "converged"
         assert model.intercept_.any()

@@ -52,7 +52,7 @@ class Bad:
     sample_weight: Any = None
 
     def estimator(self):
-        return HierarchicalSVC(**{"hierarchy": PETS} | self.parameters)
+        return HierarchicalSVC(**{"hierarchy": PETS, "method": "orthogonal"} | self.parameters)
 
     def call(self, estimator):
         return estimator.fit(
@@ -187,7 +187,7 @@ def test_a_fitted_model_survives_a_bad_fit(case, fitted):
 
 
 def test_the_good_call_that_the_bad_ones_are_made_from():
-    HierarchicalSVC(PETS, K=K).fit(X, Y)
+    HierarchicalSVC(PETS, "orthogonal", K=K).fit(X, Y)
 
 
 def test_y_has_to_be_given():

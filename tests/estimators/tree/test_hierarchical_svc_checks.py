@@ -20,7 +20,7 @@ OPTIONS = {"C": 1.0, "max_iter": 20}
 
 ESTIMATORS = [
     HierarchicalSVC(cv=2, max_iter=20),
-    HierarchicalSVC(**OPTIONS),
+    HierarchicalSVC(method="orthogonal", **OPTIONS),
     HierarchicalSVC(method="similarity", probability=True, cv=2, **OPTIONS),
     HierarchicalSVC(method="independent", kernel="rbf", **OPTIONS),
     HierarchicalSVC(method="tree_loss", **OPTIONS),

@@ -46,14 +46,15 @@ from gramian.solvers import ContrastProblem, Solution, contrast_ascent
 @described(FeatureMachine, MarginMachine)
 @dataclass(eq=False, repr=False)
 class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
-    """Support vector machine for classes that are the leaves of a tree; its nodes learn to differ from their ancestors.
+    """Support vector machine for classes that are the leaves of a tree, and for labels that are any of its nodes.
 
-    Minimises ``Ω(W) + C Σ_k w_k ℓ_k`` over one normal w_i for each node i but the root. Decisions go from the root to
-    the child with the largest score ``w_iᵀ x``, until a leaf is reached; the loss ℓ_k of an example is the most that a
-    node on the way to its label lacks to beat each sibling by one. With ``method="orthogonal"`` the penalty
-    ``Ω = ½ Σ_ij K_ij |w_iᵀ w_j|`` pushes the normal of each node to be orthogonal to those of its ancestors: what tells
-    the children of a node apart is not what told the node from its siblings. The other methods are the rivals of the
-    same paper. All are convex, and `solution_` certifies how close the fit is.
+    Minimises ``Ω(W) + C Σ_k w_k ℓ_k`` over the normals W of leaves or nodes; the loss ℓ_k of an example is the most
+    that its label lacks to beat a rival by one. By default all leaves are rivals, and the one with the largest score
+    ``w_iᵀ x`` is the answer. With ``method="orthogonal"`` every node but the root has a normal, decisions go from the
+    root to the child with the largest score until a leaf is reached, and the penalty ``Ω = ½ Σ_ij K_ij |w_iᵀ w_j|``
+    pushes the normal of each node to be orthogonal to those of its ancestors: what tells the children of a node apart
+    is not what told the node from its siblings. The other methods are the rivals of the same paper. All are convex, and
+    `solution_` certifies how close the fit is.
 
     Labels may be inner nodes: nothing is then asked of the levels below, and a prediction below such a node is right.
 
@@ -61,7 +62,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     ----------
     hierarchy : Taxonomy, mapping, networkx.DiGraph, DataFrame, or list, default=None
         The tree, or anything that `gramian.labels.as_taxonomy` reads. None has all classes of y below one root.
-    method : {"orthogonal", "similarity", "independent", "tree_loss", "flat"}, default="orthogonal"
+    method : {"orthogonal", "similarity", "independent", "tree_loss", "flat"}, default="flat"
         - "orthogonal": normals orthogonal to those of ancestors;
         - "similarity": normals drawn to those of parents;
         - "independent": a multi-class SVM at each inner node;
@@ -69,7 +70,8 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
           between two leaves;
         - "flat": one among all leaves, without the tree (Crammer & Singer).
 
-        The first three decide from the root to a leaf, the last two take the leaf with the largest score.
+        The first three decide from the root to a leaf, the last two take the leaf with the largest score. "flat" was
+        the best by folds of the training data on five of five trees that we measured.
     |C|
         The score is the accuracy. C weighs the sum of losses; the paper averages them: its C is n_samples times ours.
     alpha : float or "auto", default="auto"
@@ -150,7 +152,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     """
 
     hierarchy: Any = None
-    method: str = "orthogonal"
+    method: str = "flat"
     C: Any = "auto"
     alpha: Any = "auto"
     kernel: Any = "linear"
