@@ -6,10 +6,17 @@
 
 The grid has no scale of its own: C times the mean of weight × k(x, x) runs from 0.01 to 31.6 by half powers of ten. At
 0.01 almost every coefficient is at its cap, and the functions are sums over examples; at the end few are. Large C take
-the longest: beyond 1 the path ends where the last two scores are below the best. Of equal scores the smallest C counts.
+the longest: beyond 1 the path ends where the last two scores are below the best.
+
+Scores often hardly differ over a decade of C, and the best of them is a matter of luck. So all count as good that are
+below the best by no more than the standard error of the difference over the folds, and of these the C nearest to the
+unit, where C × weight × k(x, x) is one. Measured for flat trees inside the training data (15 draws of five sets, a
+sample of 600 examples in the folds): accuracy below that of the best C on further examples by 0.34 % on average, and
+by 0.43 % if the best score counts.
 
 If labels have a prior correlation R, the same folds choose how far it is shrunk towards no correlation, s = 1. The path
-is that of s = 1; less shrinkage is tried at the best C and its neighbours, and counts if its score is better.
+is that of s = 1; less shrinkage is tried at the best C and its neighbours, and counts if its score is better by more
+than that.
 
 The work is bounded: beyond `MOST_EXAMPLES` a sample of the examples is taken, in which classes have their proportions,
 and the fits on the path are loose ones, which decide nearly always as the optimum does.
@@ -130,10 +137,25 @@ class PathSearch:
             self.tried.append((float(C), shrinkage, scores))
             yield C
 
+    def _most_moderate(self, table: np.ndarray) -> int:
+        """Of the rows that are not clearly worse than the best: most shrinkage first, then C nearest to the unit."""
+        lacks = table[np.argmax(table.mean(axis=1))] - table
+        n_folds = table.shape[1]
+        errors = lacks.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
+        good = np.flatnonzero(lacks.mean(axis=1) <= errors)
+        unit = unit_of(self.problem)
+
+        def order(row: int) -> tuple[float, float]:
+            C, shrinkage, _ = self.tried[row]
+            return -(shrinkage or 0.0), round(abs(np.log10(C / unit)), 6)
+
+        return min(good.tolist(), key=order)
+
     def _chosen(self) -> Choice:
         values, shrinkages, scores = zip(*self.tried, strict=True)
-        best = int(np.argmax(self._means())) if self.folds else 0
-        path = {"C": np.array(values), "score": np.array(scores, dtype=np.float64)}
+        table = np.array(scores, dtype=np.float64)
+        best = self._most_moderate(table) if self.folds else 0
+        path = {"C": np.array(values), "score": table}
         if self.shrink is not None:
             path["shrinkage"] = np.array(shrinkages, dtype=np.float64)
         score = float(np.mean(scores[best])) if self.folds else np.nan
