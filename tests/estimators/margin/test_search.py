@@ -159,7 +159,7 @@ def test_few_examples():
 def test_many_examples_are_sampled(monkeypatch):
     monkeypatch.setattr(search, "MOST_EXAMPLES", 40)
     features, y = animals(400)
-    rows = search.sampled_rows(np.arange(400) > 7, np.arange(400) % 4, np.random.RandomState(0))
+    rows = search.sampled_rows(np.arange(400) > 7, np.arange(400) % 4, np.random.RandomState(0), 40)
     assert rows.size == 40
     assert (np.diff(rows) > 0).all()
     assert rows[0] > 7
@@ -167,6 +167,9 @@ def test_many_examples_are_sampled(monkeypatch):
     for kernel in ("linear", "rbf"):
         model = HierarchicalSVC(NESTED, kernel=kernel).fit(features, y)
         assert model.score(features, y) > 0.6
+        second = model.C_path_["second_C"]
+        assert model.C_ == second[np.argmax(model.C_path_["second_score"])]
+        np.testing.assert_allclose(second[1:] / second[:-1], 10**0.5)
         assert M3LClassifier(kernel=kernel, cv=KFold(3)).fit(X, Y).C_ > 0
     kernel = features @ features.T
     model = HierarchicalSVC(NESTED, kernel="precomputed").fit(kernel, y)

@@ -211,7 +211,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
             fitted["label_names_"] = labels.names
         if R is not None:
             fitted["shrinkage_"] = 0.0 if isinstance(self.shrinkage, str) else self.shrinkage
-        free = R is not None and isinstance(self.shrinkage, str) and isinstance(self.C, str)
+        free = isinstance(self.shrinkage, str) and isinstance(self.C, str)
         return MarginTraining(
             self,
             data,
@@ -222,7 +222,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
             codes=labels.signs if labels.has_columns else labels.codes,
             judge=partial(held_out_score, self.metric, labels, problem.caps),
             calibrate=partial(_calibrated, labels, data.weights),
-            shrink=partial(self._shrunk, labels, R) if free else None,
+            shrink=partial(self._shrunk, labels, R) if R is not None and free else None,
             review=partial(warn_of_silence, labels) if labels.has_columns else None,
             start=self._start(problem),
             keep=self.warm_start,

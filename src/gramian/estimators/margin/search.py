@@ -19,14 +19,17 @@ is that of s = 1; less shrinkage is tried at the best C and its neighbours, and 
 than that.
 
 The work is bounded: beyond `MOST_EXAMPLES` a sample of the examples is taken, in which classes have their proportions,
-and the fits on the path are loose ones, which decide nearly always as the optimum does.
+and the fits on the path are loose ones, which decide nearly always as the optimum does. The best C of few examples need
+not be that of many: a second look, at that C and its two neighbours, takes up to four times as many examples and holds
+out one fold of them. Measured on RCV1 with 102 topics: from 1500 documents C × 2 k(x, x) = 10, which is 7 % worse than
+3.2 with all 11 692.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,7 @@ SURE_BEGINNING = 5  # values of C, to 1: scores may fall below that, and rise ag
 PATIENCE = 2  # values of C in a row whose scores are below the best, after which the path ends
 SHRINKAGES = (0.9, 0.5, 0.0)  # that are tried after 1, no correlation
 MOST_EXAMPLES = 1500  # in the folds altogether
+MORE_EXAMPLES = 4  # times as many, at most, in the second look
 PATH_TOL = 0.03  # relative gap of the fits on the path
 PATH_SWEEPS = 20  # of them, at most: for large C more change hardly any decision
 
@@ -55,7 +59,8 @@ class Choice:
     shrinkage : float or None
         Of the label correlation; None if there is none to be chosen.
     path : dict of ndarray
-        "C" of shape (k,), "score" of shape (k, n_folds), and "shrinkage" of shape (k,) if it was to be chosen.
+        "C" of shape (k,), "score" of shape (k, n_folds), and "shrinkage" of shape (k,) if it was to be chosen;
+        "second_C" and "second_score" of shape (3,) if there was a second look.
     score : float
         Mean over the folds of what was chosen; NaN if there were none.
     """
@@ -115,6 +120,16 @@ class PathSearch:
                     return self._chosen()
         return self._chosen()
 
+    def second_look(self, first: Choice) -> Choice:
+        """Choose again among the C of another search and its neighbours on the grid."""
+        near = first.C * 10.0 ** np.array([-0.5, 0.0, 0.5])
+        for _ in self._path(first.shrinkage, near):
+            pass
+        means = self._means()
+        path = first.path | {"second_C": near, "second_score": means}
+        best = int(np.argmax(means))
+        return replace(first, C=float(near[best]), path=path, score=float(means[best]))
+
     def _means(self) -> np.ndarray:
         return np.array([np.mean(scores) for _, _, scores in self.tried])
 
@@ -126,7 +141,7 @@ class PathSearch:
             for k, (training, held_out) in enumerate(self.folds):
                 fold = self.problem.restricted(training).weighted(C)
                 if self.shrink is not None:
-                    fold = self.shrink(fold, shrinkage, training > 0)
+                    fold = self.shrink(fold, shrinkage or 0.0, training > 0)
                 with (
                     warnings.catch_warnings()
                 ):  # what a path leaves undone is not the user's concern
@@ -173,8 +188,10 @@ def unit_of(problem: Any) -> float:
     return 1.0 / mean if mean > 0 else 1.0
 
 
-def sampled_rows(known: np.ndarray, codes: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Return ascending row numbers of at most `MOST_EXAMPLES` examples, classes in proportion.
+def sampled_rows(
+    known: np.ndarray, codes: np.ndarray, random: np.random.RandomState, most: int
+) -> np.ndarray:
+    """Return ascending row numbers of so many examples at most, classes in proportion.
 
     Parameters
     ----------
@@ -182,12 +199,13 @@ def sampled_rows(known: np.ndarray, codes: np.ndarray, random: np.random.RandomS
         Examples that count.
     codes : int array of shape (n,), or of another shape (n, ...) if there are no classes
     random : RandomState
+    most : int
     """
     rows = np.flatnonzero(known)
-    if rows.size <= MOST_EXAMPLES:
+    if rows.size <= most:
         return rows
     shuffled = random.permutation(rows)
     if codes.ndim == 1:
         shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    places = np.linspace(0, rows.size, MOST_EXAMPLES, endpoint=False).astype(np.int64)
+    places = np.linspace(0, rows.size, most, endpoint=False).astype(np.int64)
     return np.sort(shuffled[places])

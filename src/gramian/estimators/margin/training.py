@@ -24,14 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.arrays import Array, row_blocks
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
-from gramian.estimators.margin.search import (
-    PATH_SWEEPS,
-    PATH_TOL,
-    Choice,
-    Folds,
-    PathSearch,
-    sampled_rows,
-)
+from gramian.estimators.margin import search
+from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
 from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive
@@ -62,7 +56,8 @@ class MarginMachine(CallbackSupportMixin, Model):
     ----------
     C : float or "auto", default="auto"
         Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 1500 of the examples: a path
-        from small to large C, relative to the mean of k(x, x), scored on what is held out. See `C_path_`.
+        from small to large C, relative to the mean of k(x, x), scored on what is held out. If there are more examples,
+        one fold of up to 6000 of them decides between the C found and its neighbours. See `C_path_`.
     cv : int, splitter or iterable of splits, default=5
         Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
     max_iter : int, default=None
@@ -74,7 +69,7 @@ class MarginMachine(CallbackSupportMixin, Model):
         The C that was used: the chosen one, or the parameter.
     C_path_ : dict of ndarray
         The values of "C" that were tried, shape (k,), and the held-out "score" of each in each fold, shape
-        (k, n_folds); with ``C="auto"`` only.
+        (k, n_folds); "second_C" and "second_score" of a second look with more examples. With ``C="auto"`` only.
     support_ : ndarray of int of shape (n_support,)
         Examples with a coefficient that is not zero, for other kernels.
     X_fit_ : array or sparse array of shape (n_support, n_features)
@@ -128,8 +123,11 @@ class MarginMachine(CallbackSupportMixin, Model):
         """Accuracy and most iterations of a solve, those of a search if it is a loose one."""
         if not loose:
             return {"tol": self.tol, "max_iter": self.max_iter}
-        most = PATH_SWEEPS if self.max_iter is None else min(PATH_SWEEPS, self.max_iter)
-        return {"tol": max(PATH_TOL, self.tol), "max_iter": most}
+        most = search.PATH_SWEEPS if self.max_iter is None else self.max_iter
+        return {
+            "tol": max(search.PATH_TOL, self.tol),
+            "max_iter": min(most, search.PATH_SWEEPS),
+        }
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -255,22 +253,34 @@ class MarginTraining:
         """C, and the shrinkage of a label correlation, by folds of some of the examples."""
         random = np.random.RandomState(self.machine._seed())
         known = self.problem.known()
-        rows = sampled_rows(known, self.codes, random)
-        search = PathSearch(
-            self.problem if rows.size == known.size else self.part(rows),
-            self._search_folds(rows, random),
+        few = search.MOST_EXAMPLES
+        path = self._path_search(sampled_rows(known, self.codes, random, few), random)
+        choice, n_examples = path.run(lambda: task.step("C")), path.problem.shape[0]
+        if known.sum() > few and path.folds:
+            n_examples = min(int(known.sum()), search.MORE_EXAMPLES * few)
+            rows = sampled_rows(known, self.codes, random, n_examples)
+            choice = self._path_search(rows, random, one=True).second_look(choice)
+            task.step("C")
+        logger.info(
+            "%s: C=%.3g%s by %d folds of %d examples, held-out score %.4f.",
+            *(type(self.machine).__name__, choice.C),
+            "" if choice.shrinkage is None else f" and shrinkage={choice.shrinkage:g}",
+            *(len(path.folds), n_examples, choice.score),
+        )
+        return choice
+
+    def _path_search(
+        self, rows: np.ndarray, random: np.random.RandomState, *, one: bool = False
+    ) -> PathSearch:
+        """A search on some rows, with all folds or the first one only."""
+        folds = self._search_folds(rows, random)
+        return PathSearch(
+            self.problem if rows.size == self.data.X.shape[0] else self.part(rows),
+            folds[:1] if one else folds,
             lambda problem, start: self.solve(problem, start, None, loose=True),
             lambda held_out, scores: self.judge(rows[held_out], scores),
             self.shrink,
         )
-        choice = search.run(lambda: task.step("C"))
-        more = "" if choice.shrinkage is None else f" and shrinkage={choice.shrinkage:g}"
-        logger.info(
-            "%s: C=%.3g%s by %d folds of %d examples, held-out score %.4f.",
-            *(type(self.machine).__name__, choice.C, more, len(search.folds), rows.size),
-            choice.score,
-        )
-        return choice
 
     def _search_folds(self, rows: np.ndarray, random: np.random.RandomState) -> Folds:
         """Folds of some rows; fewer than asked for, or none, where no class has so many examples."""
