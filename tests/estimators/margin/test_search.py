@@ -138,6 +138,23 @@ def _told(scores):
     return path
 
 
+@pytest.mark.parametrize(("table", "chosen"), [
+    ([[0.5] * 5, [0.6] * 5, [0.7, 0.7, 0.8, 0.7, 0.7]], 2),
+    ([[0.8] * 5, [0.6] * 5, [0.7] * 5], 0),
+    ([[0.5] * 5, [0.6] * 5, [0.9, 0.3, 0.9, 0.4, 0.6]], 1),  # better, but not clearly
+])  # fmt: skip
+def test_a_second_look_moves_c_if_that_is_clearly_better(monkeypatch, table, chosen):
+    def path(self, shrinkage, grid):
+        for C, scores in zip(grid, table, strict=True):
+            self.tried.append((C, shrinkage, scores))
+            yield C
+
+    monkeypatch.setattr(search.PathSearch, "_path", path)
+    first = search.Choice(2.0)
+    found = search.PathSearch(_Unit(), [None], None, None).second_look(first)
+    assert found.C == pytest.approx(2.0 * 10 ** (0.5 * (chosen - 1)))
+
+
 def test_few_examples():
     """Fewer folds than asked for where no class has so many examples; without any, C is the unit of the grid."""
     features, _ = animals(8)
@@ -168,8 +185,10 @@ def test_many_examples_are_sampled(monkeypatch):
         model = HierarchicalSVC(NESTED, kernel=kernel).fit(features, y)
         assert model.score(features, y) > 0.6
         second = model.C_path_["second_C"]
-        assert model.C_ == second[np.argmax(model.C_path_["second_score"])]
+        assert model.C_ in second
+        assert model.C_path_["second_score"].shape == (3, 5)
         np.testing.assert_allclose(second[1:] / second[:-1], 10**0.5)
+        assert "second_C" not in HierarchicalSVC(NESTED).fit(features[:70], y[:70]).C_path_
         assert M3LClassifier(kernel=kernel, cv=KFold(3)).fit(X, Y).C_ > 0
     kernel = features @ features.T
     model = HierarchicalSVC(NESTED, kernel="precomputed").fit(kernel, y)

@@ -56,8 +56,8 @@ class MarginMachine(CallbackSupportMixin, Model):
     ----------
     C : float or "auto", default="auto"
         Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 1500 of the examples: a path
-        from small to large C, relative to the mean of k(x, x), scored on what is held out. If there are more examples,
-        one fold of up to 6000 of them decides between the C found and its neighbours. See `C_path_`.
+        from small to large C, relative to the mean of k(x, x), scored on what is held out. With 3000
+        examples and more, one fold of up to 6000 of them decides between that C and its neighbours. See `C_path_`.
     cv : int, splitter or iterable of splits, default=5
         Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
     max_iter : int, default=None
@@ -256,7 +256,7 @@ class MarginTraining:
         few = search.MOST_EXAMPLES
         path = self._path_search(sampled_rows(known, self.codes, random, few), random)
         choice, n_examples = path.run(lambda: task.step("C")), path.problem.shape[0]
-        if known.sum() > few and path.folds:
+        if known.sum() >= search.MANY_EXAMPLES * few and path.folds:
             n_examples = min(int(known.sum()), search.MORE_EXAMPLES * few)
             rows = sampled_rows(known, self.codes, random, n_examples)
             choice = self._path_search(rows, random, one=True).second_look(choice)
@@ -280,6 +280,7 @@ class MarginTraining:
             lambda problem, start: self.solve(problem, start, None, loose=True),
             lambda held_out, scores: self.judge(rows[held_out], scores),
             self.shrink,
+            search.PARTS if one else 1,
         )
 
     def _search_folds(self, rows: np.ndarray, random: np.random.RandomState) -> Folds:
