@@ -176,7 +176,7 @@ def test_precomputed_kernel():
 
 
 def test_solver_is_chosen():
-    """Features for many examples of a linear kernel, the Gram matrix for few; fewer still without a correlation."""
+    """Features for a linear kernel; the Gram matrix for few examples, or fewer of them than features."""
     rng = np.random.default_rng(0)
     few, many, wide = (rng.normal(size=shape) for shape in [(50, 2), (1200, 2), (1200, 1300)])
     signs = np.where(rng.normal(size=(1200, 2)) > 0, 1, -1)
@@ -192,9 +192,9 @@ def test_solver_is_chosen():
     assert chosen(few) == "blocked"
     assert chosen(many) == "coordinate"
     assert chosen(sp.csr_array(many), kernel=2.0 * Linear()) == "coordinate"
-    assert chosen(many, np.eye(2)) == "blocked"
+    assert chosen(many, np.eye(2)) == "coordinate"
     assert chosen(wide) == "blocked"
-    assert chosen(sp.csr_array(wide)) == "coordinate"
+    assert chosen(sp.csr_array(wide)) == "blocked"
     assert chosen(many, kernel="rbf") == "blocked"
     with sklearn.config_context(working_memory=1e-6):
         assert chosen(few) == "coordinate"

@@ -71,7 +71,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         - "flat": one among all leaves, without the tree (Crammer & Singer).
 
         The first three decide from the root to a leaf, the last two take the leaf with the largest score. "flat" was
-        the best by folds of the training data on five of five trees that we measured.
+        the best by folds of the training data on each of the trees that we measured.
     |C|
         The score is the accuracy. C weighs the sum of losses; the paper averages them: its C is n_samples times ours.
     alpha : float or "auto", default="auto"
