@@ -23,7 +23,7 @@ and the fits on the path are loose ones, which decide nearly always as the optim
 not be that of many: where there are twice as many and more, a second look at that C and its two neighbours takes up to
 four times as many examples and holds out one fold of them. The same rule chooses among them, by the standard error
 over five parts of what is held out. Measured on RCV1 with 102 topics: 1500 documents choose 10 units, which are
-7 % worse than 3.2 units with all 11 692 documents.
+7 % worse than 3.2 units with all 11 692 documents, by the Hamming loss on test documents.
 """
 
 from __future__ import annotations
