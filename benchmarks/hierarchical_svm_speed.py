@@ -70,7 +70,8 @@ def print_against_hiclass(X: Any, y: np.ndarray, tree: Taxonomy) -> None:
     peer = median_seconds(lambda: hiclass.LocalClassifierPerParentNode(LinearSVC()).fit(X, paths))
     print(f"hiclass, LinearSVC(): {peer:.3f} s\n")
     for text, C in costs(len(y)).items():
-        model = HierarchicalSVC(tree, C=C, tol=TOL)
+        K = orthogonality_weights(tree)
+        model = HierarchicalSVC(tree, "orthogonal", C, K=K, intercept_variance=0.0, tol=TOL)
         mine = median_seconds(partial(model.fit, X, y))
         gap, plain = relative_gaps(model.solution_)
         held = mine <= HICLASS_BAR * peer and gap <= TOL
@@ -113,7 +114,7 @@ def print_against_liblinear(X: Any, y: np.ndarray) -> None:
     margins = Flat(tree, tree.index(classes))
     order = np.searchsorted(classes, tree.names[margins.outputs])
     for text, C in costs(len(y)).items():
-        model = HierarchicalSVC(method="flat", C=C, tol=TOL)
+        model = HierarchicalSVC(method="flat", C=C, intercept_variance=0.0, tol=TOL)
         mine = median_seconds(partial(model.fit, X, y))
         gap, plain = relative_gaps(model.solution_)
         problem = problem_of(X, codes, margins, C)

@@ -47,12 +47,15 @@ def draw(rng, n_train=4, n_test=40):
 from matplotlib import pyplot as plt
 
 from gramian import HierarchicalSVC
+from gramian.labels import orthogonality_weights
 from gramian.plot import NormalCosineDisplay
 
 X, y, X_test, y_test = draw(np.random.default_rng(0))
 figure, axes = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
 for ax, method in zip(axes, ("orthogonal", "similarity"), strict=True):
-    model = HierarchicalSVC(tree, method, C=10.0, alpha="auto").fit(X, y)
+    # the weights of the paper, and no intercept
+    K = orthogonality_weights(tree) if method == "orthogonal" else None
+    model = HierarchicalSVC(tree, method, C=10.0, K=K, intercept_variance=0.0).fit(X, y)
     NormalCosineDisplay.from_estimator(model, ax=ax, colorbar=ax is axes[-1])
     ax.set_title(method)
 plt.show()
@@ -73,7 +76,9 @@ for i in range(len(errors)):
     X, y, X_test, y_test = draw(np.random.default_rng(i))
     for j, method in enumerate(methods):
         for k, C in enumerate(penalties):
-            model = HierarchicalSVC(tree, method, C=C, alpha="auto", tol=1e-2).fit(X, y)
+            K = orthogonality_weights(tree) if method == "orthogonal" else None
+            model = HierarchicalSVC(tree, method, C=C, K=K, intercept_variance=0.0, tol=1e-2)
+            model.fit(X, y)
             predicted = model.predict(X_test)
             errors[i, j, k] = np.mean(predicted != y_test)
             losses[i, j, k] = taxo_loss(y_test, predicted, tree)

@@ -55,9 +55,12 @@ def unlocked():
 
 kernel = RBF(0.3)
 logistic = KernelLogisticRegression(kernel, operator="streamed", regularization=1.0)
-margin = M3LClassifier(kernel=kernel, tol=1e-6)
+margin = M3LClassifier(1.0, kernel=kernel, tol=1e-6)
 before = {id(model): dict(vars(model)) for model in (logistic, margin)}
-same = {id(logistic): {"operator": "dense", "regularization": 1.0}, id(margin): {"solver": "smo", "tol": 1e-6}}
+same = {
+    id(logistic): {"operator": "dense", "regularization": 1.0},
+    id(margin): {"C": 1.0, "solver": "smo", "tol": 1e-6},
+}
 fitted = KernelRidge(kernel, regularization=1.0).fit(few, few[:, 0])
 answers = fitted.predict(few)
 planned, c = TreeCode(Matern(0.01), X[:20_000]), b[:20_000]

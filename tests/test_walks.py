@@ -37,7 +37,7 @@ def many_labels():
 
 
 def tree():
-    HierarchicalSVC({"a": [0], "b": [1, 2]}, alpha=0.5).fit(X, y)
+    HierarchicalSVC({"a": [0], "b": [1, 2]}, "orthogonal").fit(X, y)
 
 
 def command_line(folder):

@@ -5,14 +5,17 @@ import logging
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, cross_validate
 
 from gramian import (
+    HierarchicalSVC,
     KernelLogisticRegression,
     KernelRidge,
     KernelSVC,
+    M3LClassifier,
     PairwiseLogisticRegression,
     PairwiseRidge,
 )
@@ -174,3 +177,15 @@ def test_groups_are_routed():
             model, X, WAVE, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
         )
     assert np.isfinite(found["test_score"]).all()
+
+
+@pytest.mark.parametrize("model", [M3LClassifier(), HierarchicalSVC()], ids=["labels", "tree"])
+def test_margin_machines_choose_their_weight_of_losses(model, caplog):
+    """C by folds, which keep groups together; a number is taken as it is."""
+    with caplog.at_level(logging.INFO, logger="gramian"):
+        fitted = clone(model).fit(X, CLASSES, groups=np.arange(len(X)) % 10)
+    (choice,) = fitted.solution_.choices
+    assert f"C={fitted.C_:.3g}" in choice
+    assert choice in caplog.text
+    given = clone(model).set_params(C=2.0).fit(X, CLASSES)
+    assert (given.C_, given.solution_.choices) == (2.0, ())

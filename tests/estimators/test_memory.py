@@ -40,7 +40,7 @@ def measure(name, model, X, y, small):
         found[name] = growth(lambda: model.fit(X, y).n_iter_)
         found[name + ", predict"] = growth(lambda: model.predict(X) != y)
 
-once = {"max_iter": 1}
+once = {"max_iter": 1, "C": 1.0}
 literal = {"max_iter": 1, "regularization": 1.0}
 few = {"max_iter": 1, "regularization": 1e3}  # products
 X = rng.normal(size=(8000, 4))

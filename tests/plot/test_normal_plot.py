@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from gramian import HierarchicalSVC, KernelRidge
 from gramian.kernels import RBF, Constant, Linear
-from gramian.labels import Taxonomy
+from gramian.labels import Taxonomy, orthogonality_weights
 from gramian.plot import NormalCosineDisplay
 
 # numbered breadth first: a, b, c; a1, a2, c1; a1x, a1y
@@ -37,7 +37,8 @@ def data():
 
 
 def _model(method="orthogonal", **parameters):
-    return HierarchicalSVC(TREE, method, alpha="auto", **parameters)
+    numbers = {"C": 1.0, "intercept_variance": 0.0}
+    return HierarchicalSVC(TREE, method, **numbers | parameters)
 
 
 def _cosines(W):
@@ -98,9 +99,10 @@ def test_lines_surround_branches_and_related_pairs(data):
 
 
 def test_orthogonal_transfer_is_white_where_similarity_is_red(data):
+    paper = _model(K=orthogonality_weights(TREE), tol=1e-6)
     related = [
-        NormalCosineDisplay.from_estimator(_model(method, tol=1e-6).fit(*data)).related_
-        for method in ("orthogonal", "similarity")
+        NormalCosineDisplay.from_estimator(model.fit(*data)).related_
+        for model in (paper, _model("similarity", tol=1e-6))
     ]
     assert related[0] < 0.05 < 0.2 < related[1]
 

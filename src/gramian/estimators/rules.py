@@ -33,6 +33,20 @@ def optional(rule: Rule) -> Rule:
 optional_count = optional(count)
 
 
+def or_auto(rule: Rule) -> Rule:
+    """Return the rule that a value must be "auto" or keep to another rule."""
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, str) and value == "auto":
+            return
+        try:
+            rule(name, value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error} 'auto' chooses.") from None
+
+    return check
+
+
 def choice(*choices: str) -> Rule:
     """Return the rule that a value must be one of the choices."""
     return partial(check_choice, choices=choices)

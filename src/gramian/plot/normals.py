@@ -63,7 +63,7 @@ class NormalCosineDisplay(Display):
     >>> from gramian import HierarchicalSVC
     >>> from gramian.plot import NormalCosineDisplay
     >>> X = np.array([[2.0, 0.3], [2.0, -0.3], [-2.0, 0.1]])
-    >>> model = HierarchicalSVC({"animal": ["cat", "dog"], "car": None}, alpha=0.5)
+    >>> model = HierarchicalSVC({"animal": ["cat", "dog"], "car": None}, "orthogonal", C=1.0)
     >>> display = NormalCosineDisplay.from_estimator(model.fit(X, ["cat", "dog", "car"]))
     >>> model.taxonomy_.names[display.order_]
     array(['animal', 'cat', 'dog', 'car'], dtype='<U6')

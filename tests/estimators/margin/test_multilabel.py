@@ -135,9 +135,9 @@ def test_correlation_shapes_a_label_without_positive_examples():
     y = Y[:, :2].copy()
     y[:, 1] = 0
     opposed = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    alone = decided(M3LClassifier(solver="smo", **TIGHT), y)
+    alone = decided(M3LClassifier(1.0, solver="smo", **TIGHT), y)
     assert alone[:, 1].std() < 1e-6
-    own, shaped = decided(M3LClassifier(label_correlation=opposed, solver="smo", **TIGHT), y).T
+    own, shaped = decided(M3LClassifier(1.0, label_correlation=opposed, solver="smo", **TIGHT), y).T
     assert shaped.std() > 0.05
     assert np.corrcoef(own, shaped)[0, 1] < -0.8
     assert (shaped < 0).all()
@@ -148,7 +148,7 @@ def test_a_constant_label_is_predicted(value):
     y = Y.copy()
     y[:, 2] = value
     for kernel in ("linear", "rbf"):
-        assert (M3LClassifier(kernel=kernel).fit(X, y).predict(NEW)[:, 2] == value).all()
+        assert (M3LClassifier(1.0, kernel=kernel).fit(X, y).predict(NEW)[:, 2] == value).all()
 
 
 def test_intercept_is_a_constant_feature():
@@ -170,13 +170,13 @@ def test_precomputed_kernel():
         assert not hasattr(model, "X_fit_")
     folds = KFold(3)
     close(
-        cross_val_score(M3LClassifier(kernel=kernel, **TIGHT), X, Y, cv=folds),
-        cross_val_score(M3LClassifier(kernel="precomputed", **TIGHT), kernel(X), Y, cv=folds),
+        cross_val_score(M3LClassifier(1.0, kernel=kernel, **TIGHT), X, Y, cv=folds),
+        cross_val_score(M3LClassifier(1.0, kernel="precomputed", **TIGHT), kernel(X), Y, cv=folds),
     )
 
 
 def test_solver_is_chosen():
-    """Features for many examples of a linear kernel, the Gram matrix for few; fewer still without a correlation."""
+    """Features for a linear kernel; the Gram matrix for few examples, or fewer of them than features."""
     rng = np.random.default_rng(0)
     few, many, wide = (rng.normal(size=shape) for shape in [(50, 2), (1200, 2), (1200, 1300)])
     signs = np.where(rng.normal(size=(1200, 2)) > 0, 1, -1)
@@ -192,9 +192,9 @@ def test_solver_is_chosen():
     assert chosen(few) == "blocked"
     assert chosen(many) == "coordinate"
     assert chosen(sp.csr_array(many), kernel=2.0 * Linear()) == "coordinate"
-    assert chosen(many, np.eye(2)) == "blocked"
+    assert chosen(many, np.eye(2)) == "coordinate"
     assert chosen(wide) == "blocked"
-    assert chosen(sp.csr_array(wide)) == "coordinate"
+    assert chosen(sp.csr_array(wide)) == "blocked"
     assert chosen(many, kernel="rbf") == "blocked"
     with sklearn.config_context(working_memory=1e-6):
         assert chosen(few) == "coordinate"
@@ -242,17 +242,17 @@ def test_sparse_y(container, dtype):
 def test_sparse_y_with_stored_zeros():
     y = sp.csr_array(Y + 5)
     y.data -= 5
-    np.testing.assert_array_equal(decided(M3LClassifier(), y), decided(M3LClassifier()))
+    np.testing.assert_array_equal(decided(M3LClassifier(1.0), y), decided(M3LClassifier(1.0)))
 
 
 def test_one_column():
-    column = M3LClassifier().fit(X, Y[:, :1])
-    flat = M3LClassifier().fit(X, Y[:, 0])
+    column = M3LClassifier(1.0).fit(X, Y[:, :1])
+    flat = M3LClassifier(1.0).fit(X, Y[:, 0])
     assert column.predict(NEW).shape == column.decision_function(NEW).shape == (15, 1)
     assert flat.predict(NEW).shape == flat.decision_function(NEW).shape == (15,)
     np.testing.assert_array_equal(column.decision_function(NEW)[:, 0], flat.decision_function(NEW))
     with pytest.warns(DataConversionWarning):
-        several = M3LClassifier().fit(X, CLASSES[:, None])
+        several = M3LClassifier(1.0).fit(X, CLASSES[:, None])
     assert several.predict(NEW).shape == (15,)
 
 
@@ -304,8 +304,8 @@ def test_correlation_from_y():
     model = M3LClassifier(0.5, lambda signs: empirical_correlation(signs, shrinkage=0.2)).fit(X, Y)
     close(model.label_correlation_, expected, atol=1e-12)
     close(model.decision_function(NEW), decided(M3LClassifier(0.5, expected)), atol=1e-12)
-    assert M3LClassifier().fit(X, Y).label_correlation_ is None
-    M3LClassifier(label_correlation=lambda signs: np.full((1, 1), 2.0)).fit(X, Y[:, 0])
+    assert M3LClassifier(1.0).fit(X, Y).label_correlation_ is None
+    M3LClassifier(1.0, label_correlation=lambda signs: np.full((1, 1), 2.0)).fit(X, Y[:, 0])
 
 
 # --- costs and weights ------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def test_only_support_vectors_are_kept():
 
 
 def test_another_kernel_leaves_nothing_behind():
-    model = M3LClassifier(probability=True, cv=2).fit(X, Y)
+    model = M3LClassifier(1.0, probability=True, cv=2).fit(X, Y)
     model.set_params(kernel="rbf", probability=False).fit(X, Y)
     assert not hasattr(model, "coef_")
     assert not hasattr(model, "calibration_")
@@ -478,7 +478,7 @@ def test_random_state():
     one, other = (M3LClassifier(R.shape[0], R, random_state=s, **TIGHT) for s in (1, 2))
     close(decided(one), decided(other))
     np.testing.assert_array_equal(decided(M3LClassifier(0.5, R)), decided(M3LClassifier(0.5, R)))
-    M3LClassifier(random_state=np.random.RandomState(0)).fit(X, Y)
+    M3LClassifier(1.0, random_state=np.random.RandomState(0)).fit(X, Y)
 
 
 # --- probabilities ----------------------------------------------------------------------------
@@ -542,7 +542,7 @@ def test_probabilities_of_a_constant_label():
 
 
 def test_no_probabilities_unless_asked_for():
-    model = M3LClassifier().fit(X, Y)
+    model = M3LClassifier(1.0).fit(X, Y)
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError) as caught:
         model.predict_proba(NEW)
@@ -594,7 +594,7 @@ def test_scorers_for_any_number_of_labels(columns, scoring):
     """Two labels are not two classes."""
     if scoring == "neg_brier_score" and columns > 1:
         pytest.skip("scikit-learn has no Brier score for several labels")
-    model = M3LClassifier(probability=True, cv=2)
+    model = M3LClassifier(1.0, probability=True, cv=2)
     y = Y[:, 0] if scoring == "neg_brier_score" else Y[:, :columns]
     assert np.isfinite(cross_val_score(model, X, y, scoring=scoring, cv=3, error_score="raise")).all()  # fmt: skip
 

@@ -86,6 +86,9 @@ BAD_FITS = [
     parameter("tol", -1.0, ValueError, ">= 0"),
     parameter("max_iter", 0, ValueError, ">= 1"),
     parameter("max_iter", 1.5, TypeError, "whole"),
+    parameter("metric", "f1", ValueError, "'hamming'", "'ranking'"),
+    parameter("shrinkage", 1.5, ValueError, "<= 1", "'auto'"),
+    parameter("shrinkage", "some", TypeError, "'auto'"),
     parameter("solver", "newton", ValueError, "'smo'", "'blocked'", "'coordinate'"),
     parameter("solver", None, ValueError, "'auto'"),
     parameter("kernel", "gauss", ValueError, "'rbf'"),
@@ -97,7 +100,7 @@ BAD_FITS = [
     Bad("cv of too many folds", M3L(probability=True, cv=30), ValueError, ("cv=30",)),
     Bad("random_state is text", M3L(random_state="a"), ValueError, ("'a'",)),
     # losses
-    parameter("loss", "hinge", ValueError, "'hamming'", "'correlation'"),
+    parameter("loss", "hinge", ValueError, "'hamming'", "'correlation'", "'squared_hinge'"),
     parameter("loss", None, ValueError),
     Bad("costs of wrong length", M3L(loss=np.ones(4)), ValueError, ("loss", "(3,)", "(2, 3)", "(4,)")),
     Bad("costs transposed", M3L(loss=np.ones((3, 2))), ValueError, ("loss", "(2, 3)", "(3, 2)")),

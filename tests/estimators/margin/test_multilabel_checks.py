@@ -4,6 +4,9 @@ Without probabilities every check passes. With them one does not: it asks that t
 the predicted one, but each class has a sigmoid of its own, and those need not keep the order of the decision values.
 (SVC says the same of its probabilities.) That check is named here as one that fails; all others must pass.
 
+With C by folds, a row of weight two and a row twice are not the same: the latter may be in two folds. No estimator that
+chooses by folds passes these checks, which are named here, too.
+
 Checks that compare fits which ought to be equal to seven digits get a tight tolerance; the labels of the others have
 little to do with X, which takes many sweeps.
 """
@@ -37,14 +40,22 @@ alike = Alike()
 # The coordinate solver is compiled anew, for half a minute, for each kind of X and of weights that the checks try.
 # That it finds what the others find is checked in test_margin_solvers.py and test_multilabel.py.
 ESTIMATORS = [
-    M3LClassifier(),
-    M3LClassifier(label_correlation=alike, solver="smo"),
-    M3LClassifier(label_correlation=alike, kernel="rbf", intercept_variance=0.0),
-    M3LClassifier(label_correlation=alike, kernel="rbf", probability=True, cv=3),
+    M3LClassifier(1.0),
+    M3LClassifier(1.0, alike, solver="smo"),
+    M3LClassifier(1.0, alike, kernel="rbf", intercept_variance=0.0),
+    M3LClassifier(1.0, alike, kernel="rbf", probability=True, cv=3),
+    M3LClassifier(label_correlation=alike),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    if estimator.C != "auto":
+        return {}
+    name = "check_sample_weight_equivalence_on_{}_data"
+    return {name.format(kind): "a row twice is in two folds" for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     if "equivalence" in check.func.__name__:
         estimator = clone(estimator).set_params(tol=1e-14)

@@ -1,5 +1,7 @@
 """HierarchicalSVC: objectives, decisions, inner labels, K and alpha, weights, what is stored."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,13 @@ from sklearn.svm import LinearSVC
 
 from gramian import HierarchicalSVC
 from gramian.kernels import RBF, Linear
-from gramian.labels import Taxonomy, as_taxonomy, largest_alpha, orthogonality_weights
+from gramian.labels import (
+    Taxonomy,
+    as_taxonomy,
+    largest_alpha,
+    orthogonality_weights,
+    smallest_eigenvalue,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,7 +48,13 @@ LEAVES_ONLY = np.isin(Y, TREE.leaf_names)
 
 
 def svc(method="orthogonal", C=1.0, kernel="linear", **options):
-    return HierarchicalSVC(NESTED, method, C, "auto", kernel, **options)
+    return plain(NESTED, method, C, "auto", kernel, **options)
+
+
+def plain(hierarchy=None, method="orthogonal", C=1.0, alpha=1.0, kernel="linear", **options):
+    """A model with numbers instead of choices, and without an intercept."""
+    options = {"intercept_variance": 0.0} | options
+    return HierarchicalSVC(hierarchy, method, C, alpha, kernel, **options)
 
 
 def close(one, other, atol=1e-4):
@@ -116,13 +130,13 @@ def test_certificate(method, kernel):
 
 
 def test_all_methods_agree_on_a_flat_tree():
-    values = [HierarchicalSVC(method=method, C=0.1, **TIGHT).fit(X, Y).coef_ for method in METHODS]
+    values = [plain(method=method, C=0.1, **TIGHT).fit(X, Y).coef_ for method in METHODS]
     for other in values[1:]:
         close(other, values[0])
 
 
 def test_flat_is_linear_svc():
-    model = HierarchicalSVC(method="flat", C=0.1, intercept_variance=4.0, tol=1e-7).fit(X, Y)
+    model = plain(method="flat", C=0.1, intercept_variance=4.0, tol=1e-7).fit(X, Y)
     other = LinearSVC(
         C=0.1, multi_class="crammer_singer", intercept_scaling=2.0, tol=1e-10, max_iter=10**6
     ).fit(X, Y)
@@ -142,25 +156,28 @@ def test_independent_is_one_problem_for_each_inner_node():
         below = children(parent)
         rows = np.array([bool(set(up(label)) & set(below)) for label in Y])
         y = [next(node for node in up(label) if node in below) for label in Y[rows]]
-        other = HierarchicalSVC(method="flat", C=0.1, **TIGHT).fit(X[rows], y)
+        other = plain(method="flat", C=0.1, **TIGHT).fit(X[rows], y)
         for node, coef in zip(other.classes_, other.coef_, strict=True):
             close(model.coef_[list(model.nodes_).index(node)], coef)
 
 
 def test_without_coupling_orthogonal_has_a_diagonal_penalty():
     K = np.eye(TREE.n_nodes - 1)
-    plain = HierarchicalSVC(NESTED, C=0.1, K=K, **TIGHT).fit(X, Y)
-    none = HierarchicalSVC(NESTED, C=0.1, alpha=0, **TIGHT).fit(X, Y)
-    np.testing.assert_array_equal(none.K_, np.diag(np.diag(orthogonality_weights(TREE))))
-    assert np.abs(plain.coef_ - none.coef_).max() > 1e-3
-    scaled = HierarchicalSVC(NESTED, C=0.2, K=2 * K, **TIGHT).fit(X, Y)
-    close(plain.coef_, scaled.coef_)
+    even = plain(NESTED, C=0.1, K=K, **TIGHT).fit(X, Y)
+    none = plain(NESTED, C=0.1, alpha=0, **TIGHT).fit(X, Y)
+    np.testing.assert_array_equal(none.K_, K)
+    np.testing.assert_array_equal(even.coef_, none.coef_)
+    paper = plain(NESTED, C=0.1, alpha=0, K=orthogonality_weights(TREE), **TIGHT).fit(X, Y)
+    np.testing.assert_array_equal(paper.K_, np.diag(np.diag(orthogonality_weights(TREE))))
+    assert np.abs(paper.coef_ - none.coef_).max() > 1e-3
+    scaled = plain(NESTED, C=0.2, K=2 * K, **TIGHT).fit(X, Y)
+    close(even.coef_, scaled.coef_)
 
 
 def test_normals_are_orthogonal_to_ancestors():
     cosines = []
     for alpha in (0, "auto"):
-        W = HierarchicalSVC(NESTED, C=0.1, alpha=alpha, tol=1e-5).fit(X, Y).coef_
+        W = plain(NESTED, C=0.1, alpha=alpha, tol=1e-5).fit(X, Y).coef_
         norms = np.linalg.norm(W, axis=1)
         K = orthogonality_weights(TREE) * ~np.eye(10, dtype=bool)
         some = (K > 0) & (np.outer(norms, norms) > 1e-8)
@@ -237,7 +254,7 @@ def test_nodes():
 )
 def test_two_classes(method, hierarchy):
     y = np.where(X[:, 0] > 0, "b", "a")
-    model = HierarchicalSVC(hierarchy, method, alpha="auto").fit(X, y)
+    model = plain(hierarchy, method, alpha="auto").fit(X, y)
     new = np.vstack([NEW, np.zeros((2, 5))])  # a tie
     D = model.decision_function(new)
     assert D.shape == (20,)
@@ -266,7 +283,7 @@ def test_branches_without_examples():
     pd.Series(np.array(["b", "a"])[np.arange(54) % 2]),
 ])  # fmt: skip
 def test_kinds_of_labels(y):
-    model = HierarchicalSVC(probability=True, cv=2).fit(X, y)
+    model = plain(probability=True, cv=2).fit(X, y)
     np.testing.assert_array_equal(model.classes_, np.unique(y))
     assert model.predict(NEW).dtype == np.unique(y).dtype
     assert model.taxonomy_.height == 1
@@ -277,11 +294,11 @@ def test_kinds_of_labels(y):
 def test_integers_below_words():
     tree = {"low": [1, 2], "high": [30, 4]}
     y = np.array([1, 2, 30, 4])[np.arange(54) % 4]
-    model = HierarchicalSVC(tree).fit(X, y)
+    model = plain(tree).fit(X, y)
     np.testing.assert_array_equal(model.classes_, [1, 2, 4, 30])
     assert model.predict(NEW).dtype == model.classes_.dtype
     mixed = np.array(["low" if label == 1 else label for label in y.tolist()], dtype=object)
-    assert HierarchicalSVC(tree).fit(X, mixed).score(X, mixed) > 0.2
+    assert plain(tree).fit(X, mixed).score(X, mixed) > 0.2
 
 
 @pytest.mark.parametrize("hierarchy", [
@@ -289,7 +306,7 @@ def test_integers_below_words():
     [(p, c) for c, p in zip(TREE.names[1:], TREE.names[TREE.parent[1:]], strict=True)],
 ])  # fmt: skip
 def test_ways_to_give_a_hierarchy(hierarchy):
-    model = HierarchicalSVC(hierarchy, alpha="auto").fit(X, Y)
+    model = plain(hierarchy, alpha="auto").fit(X, Y)
     assert model.taxonomy_ == TREE
     np.testing.assert_array_equal(model.predict(NEW), svc().fit(X, Y).predict(NEW))
 
@@ -300,21 +317,46 @@ LONG = Taxonomy.from_parents({"z": None} | {f"n{i}": f"n{i - 1}" if i else None 
 
 
 def test_alpha():
-    model = HierarchicalSVC(NESTED, alpha=0.25).fit(X, Y)
+    model = plain(NESTED, alpha=0.25, K=orthogonality_weights(TREE)).fit(X, Y)
     np.testing.assert_array_equal(model.K_, orthogonality_weights(TREE, 0.25))
     assert model.alpha_ == 0.25
     K = orthogonality_weights(TREE, 3.0)
-    scaled = HierarchicalSVC(NESTED, alpha=0.25 / 3, K=K).fit(X, Y)
+    scaled = plain(NESTED, alpha=0.25 / 3, K=K).fit(X, Y)
     close(scaled.K_, model.K_, atol=1e-15)
+
+
+def test_weights_have_a_unit_diagonal():
+    """Every node pays ½ |w|² and the condition on alpha is that of the paper's weights."""
+    K = orthogonality_weights(TREE)
+    model = plain(NESTED, alpha=0.25).fit(X, Y)
+    sizes = np.diag(K)
+    expected = 0.25 * (K - np.diag(sizes)) / np.sqrt(np.outer(sizes, sizes)) + np.eye(10)
+    close(model.K_, expected, atol=1e-15)
+    automatic = plain(NESTED, alpha="auto").fit(X, Y)
+    assert automatic.alpha_ == pytest.approx(0.9 * largest_alpha(K))
+    assert smallest_eigenvalue(automatic.K_) == pytest.approx(0.1)
+
+
+def test_defaults_fit_every_tree():
+    """Without a number from the user: every choice is made by the data."""
+    deep = np.where(X[:, 0] > 0, "z", "n11")
+    methods = ("flat", "orthogonal")
+    for (tree, labels), method in product(((NESTED, Y), (LONG, deep), (None, Y)), methods):
+        model = HierarchicalSVC(tree, method).fit(X, labels)
+        assert method == "orthogonal" or HierarchicalSVC(tree).method == method
+        assert model.C_ in model.C_path_["C"]
+        assert model.solution_.status == "converged"
+        assert model.intercept_.any()
+        assert model.score(X, labels) > 0.75
 
 
 def test_automatic_alpha():
     """One, unless the penalty were not convex."""
     pets = {"animal": ["cat", "dog"], "car": None}
     y = np.array(["cat", "dog", "car"])[np.arange(54) % 3]
-    assert HierarchicalSVC(pets, alpha="auto").fit(X, y).alpha_ == 1
+    assert plain(pets, alpha="auto").fit(X, y).alpha_ == 1
     for K in (orthogonality_weights(TREE), orthogonality_weights(TREE, 3.0)):
-        model = HierarchicalSVC(NESTED, alpha="auto", K=K).fit(X, Y)
+        model = plain(NESTED, alpha="auto", K=K).fit(X, Y)
         assert model.alpha_ == pytest.approx(0.9 * largest_alpha(K))
         assert model.solution_.status == "converged"
         np.testing.assert_array_equal(np.diag(model.K_), np.diag(K))
@@ -326,16 +368,16 @@ def test_a_data_frame_is_put_into_order():
     names = TREE.names[1:]
     order = np.random.default_rng(0).permutation(10)
     frame = pd.DataFrame(K, names, names).iloc[order, order[::-1]]
-    np.testing.assert_array_equal(HierarchicalSVC(NESTED, K=frame).fit(X, Y).K_, K)
+    np.testing.assert_array_equal(plain(NESTED, K=frame).fit(X, Y).K_, K)
 
 
 def proposals(alpha, K):
     """The alpha and the addition to the diagonal that an error proposes."""
     with pytest.raises(ValueError, match="convex") as caught:
-        HierarchicalSVC(NESTED, alpha=alpha, K=K).fit(X, Y)
+        plain(NESTED, alpha=alpha, K=K).fit(X, Y)
     words = str(caught.value).split()
     fitting = words[words.index("Use") + 1].removeprefix("alpha=")
-    return float(fitting), float(words[words.index("add") + 1])
+    return float(fitting), None if K is None else float(words[words.index("add") + 1])
 
 
 @pytest.mark.parametrize("K", [None, orthogonality_weights(TREE, 4.0)])
@@ -343,12 +385,12 @@ def test_repairs_that_an_error_proposes_work(K):
     """Followed to the letter; and they are not far from what is needed."""
     alpha = 5.0 if K is None else 1.0
     fitting, more = proposals(alpha, K)
-    given = orthogonality_weights(TREE, alpha) if K is None else K
-    HierarchicalSVC(NESTED, alpha=fitting, K=K).fit(X, Y)
-    HierarchicalSVC(NESTED, K=given + more * np.eye(10)).fit(X, Y)
-    HierarchicalSVC(NESTED, alpha="auto", K=K).fit(X, Y)
+    plain(NESTED, alpha=fitting, K=K).fit(X, Y)
+    plain(NESTED, alpha="auto", K=K).fit(X, Y)
     proposals(1.02 * fitting, K)
-    proposals(1.0, given + 0.9 * more * np.eye(10))
+    if K is not None:
+        plain(NESTED, K=K + more * np.eye(10)).fit(X, Y)
+        proposals(1.0, K + 0.9 * more * np.eye(10))
 
 
 def test_repairs_on_the_border():
@@ -357,13 +399,13 @@ def test_repairs_on_the_border():
     fitting, more = proposals(1.0, K)
     assert 0.98 <= fitting <= 0.99  # not 0.999, which is nearly singular
     assert 0 < more < 0.02
-    HierarchicalSVC(NESTED, alpha=fitting, K=K).fit(X, Y)
-    HierarchicalSVC(NESTED, K=K + more * np.eye(10)).fit(X, Y)
+    plain(NESTED, alpha=fitting, K=K).fit(X, Y)
+    plain(NESTED, K=K + more * np.eye(10)).fit(X, Y)
 
 
 def test_a_chain_at_its_natural_alpha():
     """A deep chain is what makes alpha=1 too large, if anything does."""
     y = np.where(X[:, 0] > 0, "z", "n11")
-    model = HierarchicalSVC(LONG, alpha="auto").fit(X, y)
+    model = plain(LONG, alpha="auto").fit(X, y)
     assert 0 < model.alpha_ <= 1
     assert np.mean(model.predict(X) == y) > 0.9

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 ANIMALS = {"horse": [0, 0], "zebra": [0, 1], "lion": [1, 0], "tiger": [1, 1]}
 FRAME = pd.DataFrame(ANIMALS, index=["fangs", "stripes"]).T
-TIGHT = M3LClassifier(tol=1e-12, solver="blocked")
+TIGHT = M3LClassifier(1.0, tol=1e-12, solver="blocked")
 BOTH = [AttributeClassifier, ZeroShotClassifier]
 
 
@@ -73,7 +73,7 @@ def _folds(estimator):
 
 
 CHECKED = [
-    AttributeClassifier(estimator=M3LClassifier(solver="blocked")),
+    AttributeClassifier(estimator=M3LClassifier(1.0, solver="blocked")),
     AttributeClassifier(mapping="direct"),
     AttributeClassifier(
         estimator=MultiOutputClassifier(LogisticRegression(tol=1e-12)), mapping="direct"
@@ -212,7 +212,7 @@ def test_seen_classes_described_by_themselves(mapping):
 def test_without_correlation_attributes_are_independent_svms():
     model = AttributeClassifier(ANIMALS, TIGHT, candidates="all", shrinkage=1.0).fit(X, Y)
     np.testing.assert_array_equal(model.label_correlation_, np.eye(2))
-    given = M3LClassifier(label_correlation=np.eye(2), tol=1e-12)
+    given = M3LClassifier(1.0, label_correlation=np.eye(2), tol=1e-12)
     same = AttributeClassifier(ANIMALS, given, candidates="all").fit(X, Y)
     np.testing.assert_allclose(same.attribute_scores(NEW), model.attribute_scores(NEW), atol=1e-5)
     for attribute, scores in enumerate(model.attribute_scores(NEW).T):
@@ -273,12 +273,12 @@ def test_correlation_is_that_of_the_candidates():
 )  # fmt: skip
 def test_m3l_gets_the_correlation_unless_it_has_one(wrap):
     weights = np.ones(len(X))
-    model = AttributeClassifier(ANIMALS, wrap(M3LClassifier()), candidates=["lion", "zebra"])
+    model = AttributeClassifier(ANIMALS, wrap(M3LClassifier(1.0)), candidates=["lion", "zebra"])
     model.fit(X, Y, sample_weight=weights)
     np.testing.assert_allclose(model.label_correlation_, [[1.0, -0.9], [-0.9, 1.0]])
     R = np.array([[1.0, 0.3], [0.3, 1.0]])
     for given in (R, lambda signs: R):
-        model.set_params(estimator=wrap(M3LClassifier(label_correlation=given))).fit(X, Y)
+        model.set_params(estimator=wrap(M3LClassifier(1.0, label_correlation=given))).fit(X, Y)
         np.testing.assert_allclose(model.label_correlation_, R)
 
 
@@ -286,7 +286,7 @@ def test_correlation_with_names():
     names = ["tail", "stripes", "fangs"]
     R = pd.DataFrame([[1.0, 0.1, 0.2], [0.1, 1.0, -0.3], [0.2, -0.3, 1.0]], names, names)
     signatures = FRAME.assign(tail=[1, 1, 0, 0])
-    model = AttributeClassifier(signatures, M3LClassifier(label_correlation=R)).fit(X, Y)
+    model = AttributeClassifier(signatures, M3LClassifier(1.0, label_correlation=R)).fit(X, Y)
     expected = R.loc[signatures.columns, signatures.columns]
     np.testing.assert_array_equal(model.label_correlation_, expected)
     np.testing.assert_array_equal(model.estimator_.label_names_, signatures.columns)
@@ -385,7 +385,7 @@ def test_signatures_in_signs_and_booleans():
 
 def test_precomputed_kernel():
     expected = AttributeClassifier(ANIMALS, TIGHT, candidates="all").fit(X, Y)
-    given = M3LClassifier(kernel="precomputed", tol=1e-12)
+    given = M3LClassifier(1.0, kernel="precomputed", tol=1e-12)
     model = AttributeClassifier(ANIMALS, given, candidates="all").fit(X @ X.T, Y)
     np.testing.assert_allclose(
         model.decision_function(NEW @ X.T), expected.decision_function(NEW), atol=1e-4
@@ -412,7 +412,7 @@ def test_other_classes_are_equally_frequent():
         ANIMALS, mapping="direct", candidates=["lion", "zebra"], priors={"lion": 9, "zebra": 1}
     ).fit(X, Y)
     flat = clone(model).set_params(priors=None, estimator=M3LClassifier(
-        label_correlation=model.label_correlation_, probability=True, cv=model.estimator_.cv
+        1.0, label_correlation=model.label_correlation_, probability=True, cv=model.estimator_.cv
     )).fit(X, Y)  # fmt: skip
     same = {name: ANIMALS[name] for name in ("lion", "zebra")}
     np.testing.assert_allclose(model.predict_proba(NEW, signatures=same), flat.predict_proba(NEW))
@@ -490,7 +490,7 @@ def test_bad_signatures_and_candidates(kind, signatures, candidates, error, mess
         ({"priors": {"horse": 1}}, ValueError, "every class; missing: 'zebra'"),
         ({"priors": {"zebra": 1, "pig": 1}}, ValueError, "signature; missing: 'pig'"),
         ({"priors": [0.0]}, ValueError, "priors is zero for every candidate"),
-        ({"estimator": M3LClassifier(), "mapping": "direct"}, ValueError, "Set its probability=True"),
+        ({"estimator": M3LClassifier(1.0), "mapping": "direct"}, ValueError, "Set its probability=True"),
         ({"estimator": RidgeClassifier(), "mapping": "direct"}, ValueError, "or mapping='nearest'"),
         ({"estimator": Told()}, ValueError, "decision_function or predict_proba for mapping='nearest'"),
         ({"signatures": {name: [0, 1] for name in ANIMALS}}, ValueError, "there is nothing to learn"),

@@ -18,16 +18,18 @@ import numpy as np
 from gramian.estimators.classes import of_examples
 from gramian.estimators.margin.label_signs import LabelSigns
 
+SQUARED = "squared_hinge"  # the loss whose hinges are squared, with the margins of the Hamming loss
+
 
 def margins(loss: Any, signs: np.ndarray, correlation: np.ndarray | None) -> Any:
     """Return the margins: a number, or an array of shape (n, L)."""
     if isinstance(loss, str):
-        if loss == "hamming":
+        if loss in ("hamming", SQUARED):
             return 1.0
         if loss == "correlation":
             return 1.0 if correlation is None else _margins_from(correlation, signs)
         raise ValueError(
-            f"loss must be 'hamming', 'correlation', costs or a callable, got {loss!r}."
+            f"loss must be 'hamming', 'correlation', {SQUARED!r}, costs or a callable, got {loss!r}."
         )
     n, n_labels = signs.shape
     made = callable(loss)

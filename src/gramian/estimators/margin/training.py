@@ -1,4 +1,4 @@
-"""Training with a hinge loss: solve by support vectors, calibrate on held-out folds if asked to, keep the function.
+"""Training with a hinge loss: choose C by folds, solve by support vectors, calibrate if asked to, keep the function.
 
 The model is a sum over examples, w = Σ_k c_k x_k. A linear kernel is solved by its features and keeps weights of the
 features; any other one is solved by rows of the Gram matrix and keeps the examples whose coefficients are not zero. An
@@ -7,8 +7,10 @@ intercept is the coefficient of one more, constant feature.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,19 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._core.arrays import Array, row_blocks
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
+from gramian.estimators.margin import search
+from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
-from gramian.estimators.rules import flag, not_negative, optional_count, positive
+from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive
 from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 
-Solve = Callable[[Any, np.ndarray | None, Callable[[Progress], Any] | None], Solution]
+logger = logging.getLogger("gramian")
+
+Solve = Callable[..., Solution]
 
 
 def has_probability(machine: MarginMachine) -> bool:
@@ -47,13 +53,22 @@ class MarginMachine(CallbackSupportMixin, Model):
 
     Parameters
     ----------
+    C : float or "auto", default="auto"
+        Weight of the losses, > 0. "auto" chooses it by the folds of ``cv``, on at most 1500 of the examples: a path
+        from small to large C, relative to the mean of k(x, x), scored on what is held out. With 3000
+        examples and more, one fold of up to 6000 of them decides between that C and its neighbours. See `C_path_`.
     cv : int, splitter or iterable of splits, default=5
-        Folds for ``probability``.
+        Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
     max_iter : int, default=None
         Most iterations; None is the solver's own limit.
 
     Attributes
     ----------
+    C_ : float
+        The C that was used: the chosen one, or the parameter.
+    C_path_ : dict of ndarray
+        The values of "C" that were tried, shape (k,), and the held-out "score" of each in each fold, shape
+        (k, n_folds); "second_C" and "second_score" of a second look with more examples. With ``C="auto"`` only.
     support_ : ndarray of int of shape (n_support,)
         Examples with a coefficient that is not zero, for other kernels.
     X_fit_ : array or sparse array of shape (n_support, n_features)
@@ -70,7 +85,7 @@ class MarginMachine(CallbackSupportMixin, Model):
     random_state: Any = None
 
     _rules = {
-        "C": positive,
+        "C": or_auto(positive),
         "intercept_variance": not_negative,
         "tol": not_negative,
         "max_iter": optional_count,
@@ -78,7 +93,7 @@ class MarginMachine(CallbackSupportMixin, Model):
     }
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -89,12 +104,14 @@ class MarginMachine(CallbackSupportMixin, Model):
             What it may hold is said in the description of the class.
         sample_weight : array of shape (n_samples,), default=None
             Weight zero leaves an example out.
+        groups : array of shape (n_samples,), default=None
+            Examples of one group are held out together when C is chosen or probabilities are calibrated.
 
         Returns
         -------
         self
         """
-        return fit_machine(self, X, y, sample_weight, self._training)
+        return fit_machine(self, X, y, sample_weight, self._training, groups)
 
     def _training(self, data: TrainingData) -> MarginTraining:
         """What is to be solved."""
@@ -102,6 +119,16 @@ class MarginMachine(CallbackSupportMixin, Model):
 
     def _examples(self) -> Features:
         return Features(self.kernel)
+
+    def _limits(self, loose: bool) -> dict[str, Any]:
+        """Accuracy and most iterations of a solve, those of a search if it is a loose one."""
+        if not loose:
+            return {"tol": self.tol, "max_iter": self.max_iter}
+        most = search.PATH_SWEEPS if self.max_iter is None else self.max_iter
+        return {
+            "tol": max(search.PATH_TOL, self.tol),
+            "max_iter": min(most, search.PATH_SWEEPS),
+        }
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -148,45 +175,141 @@ class MarginTraining:
     machine : MarginMachine
     data : TrainingData
     problem : MarginProblem or ContrastProblem
+        With C = 1.
+    part : callable
+        Gets numbers of rows and returns the problem of these examples.
     solve : callable
-        Gets a problem, coefficients to start from or None, and a callback or None.
+        Gets a problem, coefficients to start from or None, a callback or None, and with ``loose=True`` is as accurate
+        as a search needs.
     fitted : dict
         Attributes that are known already.
     codes : ndarray of shape (n,) or (n, L)
-        Classes or labels that the folds for calibration have in proportion.
+        Classes or labels that folds have in proportion.
+    judge : callable
+        Gets numbers of held-out rows and their scores, and returns a number, the larger the better.
     calibrate : callable
-        Gets numbers of held-out rows and their scores, and returns further attributes.
+        Gets the same, and returns further attributes.
+    shrink : callable, default=None
+        Gets a problem, a shrinkage and, if not all examples are known, those that are; returns the problem with a
+        label correlation of that shrinkage. None if there is none to be chosen.
+    review : callable, default=None
+        Gets C and the scores of the training examples, and warns of what is wrong with them.
     start : array, default=None
-    mix : array, default=None
-        The coefficients of the functions are A, or A @ mix.
     keep : bool, default=False
         Whether the solution keeps its coefficients.
+    choices : tuple of str, default=()
+        What was decided before, in words.
     """
 
     machine: Any
     data: TrainingData
     problem: MarginProblem | ContrastProblem
+    part: Callable[[np.ndarray], Any]
     solve: Solve
     fitted: dict[str, Any]
     codes: np.ndarray
+    judge: Callable[[np.ndarray, np.ndarray], float]
     calibrate: Callable[[np.ndarray, np.ndarray], dict[str, Any]]
+    shrink: Callable[..., Any] | None = None
+    review: Callable[[float, np.ndarray], None] | None = None
     start: np.ndarray | None = None
-    mix: np.ndarray | None = None
     keep: bool = False
+    choices: tuple[str, ...] = ()
 
     @property
     def n_stages(self) -> int | None:
-        return 2 if self.machine.probability else None
+        n_stages = 1 + bool(self.machine.probability) + self.searches
+        return None if n_stages == 1 else n_stages
+
+    @property
+    def searches(self) -> bool:
+        """Whether folds are to choose C."""
+        return isinstance(self.machine.C, str)
 
     def run(self, task: Task) -> Fitted:
-        if not self.machine.probability:
-            return self._solved(task)[0]
-        masks = fold_masks(self.machine.cv, self.data.X, self.codes, classifier=True)
-        folds = list(zip(*(mask.T for mask in masks), strict=True))
+        probability = self.machine.probability
+        groups = self.data.groups
+        calibration = self._folds(self.data.X, self.codes, groups) if probability else []
+        if self.searches:
+            with task.stage("search") as stage:
+                tuned = self._with(self._search(stage))
+        else:
+            tuned = self._with(Choice(float(self.machine.C)))
+        if self.n_stages is None:
+            return tuned._solved(task)[0]
         with task.stage("fit") as stage:
-            fitted, A = self._solved(stage)
-        with task.stage("calibration", len(folds)) as stage:
-            return fitted.with_values(**self.calibrate(*self._held_out(stage, folds, A)))
+            fitted, A = tuned._solved(stage)
+        if not probability:
+            return fitted
+        with task.stage("calibration", len(calibration)) as stage:
+            return fitted.with_values(**self.calibrate(*tuned._held_out(stage, calibration, A)))
+
+    def _with(self, choice: Choice) -> MarginTraining:
+        """This training with what was chosen."""
+        problem, fitted = self.problem.weighted(choice.C), self.fitted | {"C_": choice.C}
+        if choice.path:
+            fitted["C_path_"] = choice.path
+        if choice.shrinkage is not None and self.shrink is not None:
+            problem = self.shrink(problem, choice.shrinkage)
+            fitted |= {"shrinkage_": choice.shrinkage, "label_correlation_": problem.correlation}
+        return replace(self, problem=problem, fitted=fitted, choices=choice.words)
+
+    def _search(self, task: Task) -> Choice:
+        """C, and the shrinkage of a label correlation, by folds of some of the examples."""
+        random = np.random.RandomState(self.machine._seed())
+        known = self.problem.known()
+        few = search.MOST_EXAMPLES
+        path = self._path_search(sampled_rows(known, self.codes, random, few))
+        choice, n_examples = path.run(lambda: task.step("C")), path.problem.shape[0]
+        if known.sum() >= search.MANY_EXAMPLES * few and path.folds:
+            n_examples = min(int(known.sum()), search.MORE_EXAMPLES * few)
+            rows = sampled_rows(known, self.codes, random, n_examples)
+            choice = self._path_search(rows, one=True).second_look(choice)
+            task.step("C")
+        also = "" if choice.shrinkage is None else f" and shrinkage={choice.shrinkage:g}"
+        words = (
+            f"C={choice.C:.3g}{also} by {len(path.folds)} folds of {n_examples} examples, "
+            f"held-out score {choice.score:.4f}"
+        )
+        logger.info("%s: %s.", type(self.machine).__name__, words)
+        return replace(choice, words=(words,))
+
+    def _path_search(self, rows: np.ndarray, *, one: bool = False) -> PathSearch:
+        """A search on some rows, with all folds or the first one only."""
+        folds = self._search_folds(rows)
+        return PathSearch(
+            self.problem if rows.size == self.data.X.shape[0] else self.part(rows),
+            folds[:1] if one else folds,
+            lambda problem, start: self.solve(problem, start, None, loose=True),
+            lambda held_out, scores: self.judge(rows[held_out], scores),
+            self.shrink,
+            search.PARTS if one else 1,
+        )
+
+    def _search_folds(self, rows: np.ndarray) -> Folds:
+        """Folds of some rows; fewer than asked for, or none, where no class has so many examples."""
+        cv, codes = self.machine.cv, self.codes[rows]
+        if not isinstance(cv, Integral) or cv < 2:
+            every = self._folds(self.data.X, self.codes, self.data.groups)
+            some = [(training[rows], held_out[rows]) for training, held_out in every]
+            return [fold for fold in some if all(mask.any() for mask in fold)]
+        most = rows.size if codes.ndim == 2 else int(np.bincount(codes).max(initial=0))
+        if min(cv, most) < 2:
+            return []
+        groups = None if self.data.groups is None else np.asarray(self.data.groups)[rows]
+        return self._folds(np.empty((rows.size, 0)), codes, groups, min(cv, most))
+
+    def _folds(self, X: Any, codes: np.ndarray, groups: Any, cv: Any = None) -> Folds:
+        """Masks of who trains and who is held out, one pair for each fold."""
+        masks = fold_masks(
+            self.machine.cv if cv is None else cv,
+            X,
+            codes,
+            classifier=True,
+            groups=groups,
+            random_state=self.machine.random_state,
+        )
+        return list(zip(*(mask.T for mask in masks), strict=True))
 
     def _solved(self, task: Task) -> tuple[Fitted, np.ndarray]:
         """The record of the model, and all its coefficients."""
@@ -201,7 +324,11 @@ class MarginTraining:
         # some solvers make coefficients for callbacks only, at a cost
         solution = self.solve(self.problem, self.start, report if task.watched else None)
         A = solution.coefficients
-        kept = replace(solution, coefficients=A if self.keep else None, latent=None)
+        if self.review is not None:
+            self.review(self.fitted["C_"], self.problem.latent(A))
+        kept = replace(
+            solution, coefficients=A if self.keep else None, latent=None, choices=self.choices
+        )
         return partial(A).with_values(solution_=kept, n_iter_=max(1, solution.n_iter)), A
 
     def _held_out(self, task: Task, folds: list, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -218,9 +345,7 @@ class MarginTraining:
     def _function(self, A: np.ndarray) -> dict[str, Array]:
         """What scores are made from, in the dtype of X."""
         X, kernel = self.data.X, self.data.kernel
-
-        def mixed(V: np.ndarray) -> np.ndarray:
-            return V if self.mix is None else V @ self.mix
+        mixed = self.problem.mixed
 
         intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
         function = {"intercept_": intercept.astype(X.dtype)}

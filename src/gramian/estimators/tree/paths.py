@@ -88,6 +88,26 @@ def log_probabilities(taxonomy: Taxonomy, U: np.ndarray, temperatures: np.ndarra
     return out
 
 
+def reaches(taxonomy: Taxonomy, nodes: np.ndarray, U: np.ndarray, *, recursive: bool) -> np.ndarray:
+    """Return whether the answer of each example is its label or below it, boolean of shape (n,).
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    nodes : int array of shape (n,)
+        The label of each example.
+    U : ndarray of shape (n, m)
+    recursive : bool
+        Whether decisions go from the root to a leaf; else the first columns of U are the leaves, and the largest wins.
+    """
+    if recursive:
+        answers = descend(taxonomy, len(U), lambda rows, columns: U[rows, columns])
+    else:
+        answers = taxonomy.leaves[np.argmax(U[:, : taxonomy.n_leaves], axis=1)]
+    places, first = taxonomy.preorder[answers], taxonomy.preorder[nodes]
+    return (first <= places) & (places < first + taxonomy.sizes[nodes])
+
+
 def rivalries(
     taxonomy: Taxonomy,
     nodes: np.ndarray,

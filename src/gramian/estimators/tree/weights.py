@@ -1,4 +1,9 @@
-"""The weights K of an orthogonal penalty: as given or by eq. 6, checked, and repaired if asked for.
+"""The weights K of an orthogonal penalty: as given, or by eq. 6 with a unit diagonal; checked, repaired if asked for.
+
+By eq. 6 of the paper K_ii is the number of nodes below and including i. A node with many descendants then pays that
+many times more for the length of its normal: with the same C it is regularised more than a leaf, and the more so the
+larger the tree. Our default divides K_ij by √(K_ii K_jj), so that every node pays ½ |w_i|², as in the other methods,
+and C means the same for all. The condition on alpha is the same for both (`with_unit_diagonal`).
 
 Zhou, Xiao & Wu (2011), theorem 1 and corollary 2: ½ Σ K_ij |w_iᵀ w_j| is strongly convex if the comparison matrix of K
 (its diagonal, minus all else) is positive definite. What is off the diagonal may grow by the factor `largest_alpha`
@@ -15,6 +20,7 @@ import numpy as np
 from gramian._core.validation import check_number, check_shape
 from gramian.labels import Taxonomy, largest_alpha, orthogonality_weights, smallest_eigenvalue
 from gramian.labels.correlation.inputs import symmetric_array
+from gramian.labels.margins.orthogonality import with_unit_diagonal
 
 # Smallest eigenvalue of the comparison matrix over the smallest diagonal entry of K:
 DEFINITE_RATIO = 1e-8  # above this, K is positive definite beyond rounding errors
@@ -30,7 +36,7 @@ def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[np.ndarray,
     ----------
     taxonomy : Taxonomy
     K : array of shape (n_nodes - 1, n_nodes - 1), DataFrame or None
-        In the order of ``taxonomy.names[1:]``, or with names; None is eq. 6.
+        In the order of ``taxonomy.names[1:]``, or with names; None is eq. 6, scaled to a unit diagonal.
     alpha : float or "auto"
 
     Returns
@@ -38,7 +44,10 @@ def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[np.ndarray,
     K : ndarray of shape (n_nodes - 1, n_nodes - 1)
     alpha : float
     """
-    given = orthogonality_weights(taxonomy) if K is None else _checked(taxonomy, K)
+    if K is None:
+        given = with_unit_diagonal(orthogonality_weights(taxonomy))
+    else:
+        given = _checked(taxonomy, K)
     diagonal = np.diag(np.diag(given))
     if isinstance(alpha, str):
         if alpha != "auto":
@@ -53,11 +62,11 @@ def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[np.ndarray,
         fitting = _rounded((1 - PROPOSED_RATIO) * largest_alpha(given), up=False)
         more = _rounded(max(-lowest, 0.0) + PROPOSED_RATIO * smallest, up=True)
         fault = "alpha is too large for this hierarchy" if K is None else "K is not admissible"
-        what = f"K = orthogonality_weights(taxonomy, {alpha:g})" if K is None else "K"
+        repair = "" if K is None else f", or add {more:g} to the diagonal of K"
         raise ValueError(
             f"{fault}: the smallest eigenvalue of the comparison matrix is {lowest:.3g} at alpha={alpha:g}, and the "
-            f"penalty is convex only if it is positive. Use alpha={fitting:g} or less, or add {more:g} to the diagonal "
-            f"of {what}; alpha='auto' chooses."
+            f"penalty is convex only if it is positive. Use alpha={fitting:g} or less{repair}; alpha='auto' "
+            "chooses."
         )
     return weights, float(alpha)
 

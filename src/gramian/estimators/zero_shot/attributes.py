@@ -67,7 +67,8 @@ class AttributeClassifier(ClassDescriptions):
         that are not in y are unseen ones. None describes each class in y by itself alone: an ordinary classifier.
     estimator : multi-label classifier, default=None
         Anything that takes y of shape (n_samples, n_attributes) and has ``decision_function`` or ``predict_proba``.
-        None is `M3LClassifier`, for ``mapping="direct"`` with probabilities calibrated on five shuffled folds.
+        None is `M3LClassifier` with C = 1, for ``mapping="direct"`` with probabilities calibrated on five shuffled
+        folds.
 
         An `M3LClassifier` with ``label_correlation=None``, also as the last step of a pipeline or inside a search, is
         given the correlation of the attributes among the candidates, made from ``priors`` and ``shrinkage``. A matrix
@@ -218,7 +219,7 @@ class AttributeClassifier(ClassDescriptions):
         """The multi-label classifier, not fitted, with the correlation of the candidates if it takes one."""
         direct = self.mapping == "direct"
         folds = KFold(5, shuffle=True, random_state=0)  # y is often sorted by class
-        default = M3LClassifier(probability=direct, cv=folds)
+        default = M3LClassifier(1.0, probability=direct, cv=folds)
         model = clone(default if self.estimator is None else self.estimator)
         needed = ("predict_proba",) if direct else ("decision_function", "predict_proba")
         if not any(hasattr(model, name) for name in needed):
@@ -231,6 +232,9 @@ class AttributeClassifier(ClassDescriptions):
         if m3l is not None and m3l.label_correlation is None:
             R = class_correlation(signatures, prior, shrinkage=self.shrinkage)
             m3l.set_params(label_correlation=R)
+        if m3l is not None and isinstance(m3l.shrinkage, str):
+            # folds of seen classes would overrule what is known about those to come
+            m3l.set_params(shrinkage=0.0)
         return model
 
     # --- predict ----------------------------------------------------------------------------

@@ -67,6 +67,35 @@ def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
     return np.diag(sizes.astype(np.float64)) + alpha * (below | below.T)
 
 
+def with_unit_diagonal(K: np.ndarray) -> np.ndarray:
+    """Return K_ij / √(K_ii K_jj): weights with a unit diagonal, for which C means the same at every node.
+
+    With the diagonal D of K this is D^-½ K D^-½. Its comparison matrix is congruent to that of K, so that one is
+    positive definite if and only if the other is, and `largest_alpha` is the same for both.
+
+    Parameters
+    ----------
+    K : array of shape (m, m)
+        With a positive diagonal.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+
+    Examples
+    --------
+    >>> from gramian.labels import Taxonomy, orthogonality_weights
+    >>> from gramian.labels.margins.orthogonality import with_unit_diagonal
+    >>> pets = Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None})
+    >>> with_unit_diagonal(orthogonality_weights(pets))[0].round(3)
+    array([1.   , 0.   , 0.577, 0.577])
+    """
+    scale = 1.0 / np.sqrt(np.diag(K))
+    scaled = K * np.outer(scale, scale)
+    np.fill_diagonal(scaled, 1.0)  # rounding would leave some of them off by a digit
+    return scaled
+
+
 def comparison_matrix(K: np.ndarray) -> np.ndarray:
     """Return K̄: ``|K_ii|`` on the diagonal, ``−|K_ij|`` elsewhere."""
     return 2.0 * np.diag(np.abs(np.diag(K))) - np.abs(K)

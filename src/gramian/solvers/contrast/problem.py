@@ -127,6 +127,20 @@ class ContrastProblem:
         """Return the problem with the losses of some examples only, given by a mask."""
         return replace(self, caps=self.caps * rows[self.examples])
 
+    def weighted(self, C: float) -> ContrastProblem:
+        """Return the problem with all losses multiplied by a number."""
+        return replace(self, caps=self.caps * C)
+
+    def known(self) -> np.ndarray:
+        """Return which examples have a loss that counts, boolean of shape (n,)."""
+        known = np.zeros(self.shape[0], dtype=bool)
+        known[self.examples[self.caps > 0]] = True
+        return known
+
+    def mixed(self, V: np.ndarray) -> np.ndarray:
+        """Return V: coefficients are those of the normals already."""
+        return V
+
     def latent(self, coefficients: np.ndarray) -> np.ndarray:
         """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
         return self.inputs @ coefficients

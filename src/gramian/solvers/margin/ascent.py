@@ -51,9 +51,10 @@ class Ascent:
         self.problem = problem
         self.tol = tol
         self.A = np.zeros((n_labels, n))
-        self.correlated = problem.correlation is not None
-        R = np.eye(n_labels) if problem.correlation is None else problem.correlation
+        identity = np.eye(n_labels)
+        R = identity if problem.correlation is None else problem.correlation
         self.R = np.ascontiguousarray(R, dtype=np.float64)
+        self.correlated = not np.array_equal(self.R, identity)
         self.operations = 0.0  # multiply-adds so far
         self.n_sweeps = 0
         self.last_gap = np.inf  # before the last sweep

@@ -30,13 +30,13 @@ def label_batches(R: np.ndarray) -> list[np.ndarray]:
 
 
 @numba.njit(cache=True, nogil=True)
-def common_step(R, batch, slope, change, product):
+def common_step(R, batch, slope, change, product, more):
     """Return the best multiple, at most 1, of the changes of all labels of a batch together.
 
     ``product`` is K times ``change`` of each label, or both are what inner products of it are made of; ``slope`` is the
-    sum of the dual's slopes along the changes.
+    sum of the dual's slopes along the changes, ``more`` the curvature that is not in the products.
     """
-    curvature = 0.0
+    curvature = more
     for b in range(batch.size):
         for c in range(batch.size):
             weight = R[batch[b], batch[c]]

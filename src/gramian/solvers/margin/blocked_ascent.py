@@ -14,6 +14,8 @@ Method
     - *Worst label first.* One label at a time, always the one with the largest gap; all others are told after each
       visit. For strong correlations, where each visit changes what all labels need.
 
+    Squared hinge losses put a ridge on the diagonal of the working sets, and are visited side by side.
+
 Cost
     n multiply-adds for each coefficient a visit changes, n L for each visit to a correlated label. Rows of K are read
     from memory eight at a time, which is the floor.
@@ -103,12 +105,14 @@ class _BlockedAscent(Ascent):
         self.gram = self.problem.inputs
         matrix = self.gram.matrix
         K = np.empty((0, 0), dtype=self.gram.dtype) if matrix is None else matrix
-        boxes = self.problem.boxes()
+        boxes = (*self.problem.boxes(), self.problem.ridge())
         self.labels = loops.Labels(K, self.R, *boxes, self.A, np.zeros(self.A.shape))
         self.batches = label_batches(self.R)
         # batches of hardly more than one label: nothing to gain side by side
         few_batches = len(self.batches) <= BATCHES_A_LABEL * len(self.A)
-        self.side_by_side = not self.correlated or few_batches
+        # the gaps that the worst label is chosen by are kept for losses that are not squared only
+        self.always_side_by_side = not self.correlated or self.problem.squared
+        self.side_by_side = self.always_side_by_side or few_batches
 
     def due(self) -> bool:
         return self.n_sweeps % SWEEPS_BEFORE_REFRESH == 0
@@ -125,14 +129,14 @@ class _BlockedAscent(Ascent):
         return self.R @ self.labels.V if self.correlated else self.labels.V
 
     def values(self) -> tuple[float, np.ndarray, float]:
-        _, _, target, low, high, A, _ = self.labels
+        _, _, target, low, high, ridge, A, _ = self.labels
         with single_threaded_blas():
-            return certificate(target, low, high, A, self.latent())
+            return certificate(target, low, high, ridge, A, self.latent())
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         # the first sweep starts from nothing, where gaps say little
         slow = self.n_sweeps > 1 and gaps.sum() > SLOW_SWEEP * self.last_gap
-        if self.correlated and slow:
+        if slow and not self.always_side_by_side:
             self.side_by_side = False
         # no label need be better than its share of the tolerance, or than rounding allows
         floor = max(0.3 * self.tol, 1e-14) * objective / len(self.A)
@@ -160,7 +164,7 @@ class _BlockedAscent(Ascent):
                 _, gaps, _ = self.values()
                 self.operations += float(self.A.size) * len(self.A)
             return
-        _, _, target, low, high, A, _ = self.labels
+        _, _, target, low, high, _, A, _ = self.labels
         pull = target - self.latent()
         up, down = (np.subtract(end, A, dtype=np.float32) for end in (high, low))
         done = loops.visit_worst(self.labels, pull, up, down, gaps.copy(), 0.3, floor)
@@ -168,12 +172,12 @@ class _BlockedAscent(Ascent):
 
     def _visit_by_rows(self, k: int, factor: float, floor: float) -> None:
         """Visit label k with rows of K that are evaluated when they are needed."""
-        _, R, target, low, high, A, V = self.labels
+        _, R, target, low, high, ridge, A, V = self.labels
         u = np.empty(A.shape[1])
         affordable = ROWS_BYTES // (u.size * self.gram.dtype.itemsize)
         size = max(2, min(loops.WORKING_SET, affordable))
         self.operations += loops.mixed(V, R[k], u)
         before = u.copy()
-        label = loops.Label(R[k, k], target[k], low[k], high[k], A[k], u)
+        label = loops.Label(R[k, k], target[k], low[k], high[k], ridge[k], A[k], u)
         self.operations += loops.visit(self.gram, label, factor, floor, size)
         V[k] += (u - before) / R[k, k]

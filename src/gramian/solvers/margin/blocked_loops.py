@@ -31,6 +31,7 @@ class Labels(NamedTuple):
     target: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    ridge: np.ndarray  # without columns if losses are not squared
     A: np.ndarray
     V: np.ndarray  # A K
 
@@ -42,6 +43,7 @@ class Label(NamedTuple):
     target: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    ridge: np.ndarray
     a: np.ndarray
     u: np.ndarray
 
@@ -82,9 +84,9 @@ def _strongest_points(pull, strongest, points):
 def _ascend(H, label):
     """Move the coefficient of largest gain, again and again, until gains are below `PRECISION` × the first.
 
-    H is small enough for the cache. Return the number of moves.
+    H is small enough for the cache, and has the ridge on its diagonal, as u has. Return the number of moves.
     """
-    _, target, low, high, a, u = label
+    _, target, low, high, _, a, u = label
     size = a.size
     inverse = np.empty(size)
     for s in range(size):
@@ -140,7 +142,7 @@ def _add_rows(K, slots, factors, count, u):
 def _improve(stored, points, label):
     """Solve for ``points``, with rows of K as `_rows` returns them; return multiply-adds."""
     K, slots = stored
-    variance, target, low, high, a, u = label
+    variance, target, low, high, ridge, a, u = label
     count = points.size
     H = np.empty((count, count))
     for s in range(count):
@@ -149,7 +151,12 @@ def _improve(stored, points, label):
             H[s, t] = variance * row[points[t]]
     old = a[points]
     new = old.copy()
-    some = Label(variance, target[points], low[points], high[points], new, u[points])
+    latent = u[points]
+    if ridge.size > 0:
+        for s in range(count):
+            H[s, s] += ridge[points[s]]
+            latent[s] += ridge[points[s]] * old[s]
+    some = Label(variance, target[points], low[points], high[points], ridge, new, latent)
     moves = _ascend(H, some)
     factors = np.empty(count, dtype=K.dtype)
     changed = 0
@@ -178,12 +185,12 @@ def visit(K, label, factor, floor, size):
 
     K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set.
     """
-    _, target, low, high, a, u = label
+    _, target, low, high, ridge, a, u = label
     pull = np.empty(a.size)
     points = np.empty(size, dtype=np.int64)
     goal = work = 0.0
     for turn in range(MAX_ROUNDS):
-        _, gap, strongest = pulls(target, low, high, a, u, pull)
+        _, gap, strongest = pulls(target, low, high, ridge, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
         if gap <= goal or strongest == 0:
@@ -217,25 +224,30 @@ def visit_labels(labels, batch, factor, floor):
 
     Return multiply-adds.
     """
-    K, R, target, low, high, A, V = labels
+    K, R, target, low, high, ridge, A, V = labels
     n = A.shape[1]
     change = np.empty((batch.size, n))
     product = np.empty((batch.size, n))  # K times the change
     slope = np.zeros(batch.size)
+    own = np.zeros(batch.size)  # curvature of the ridge
     work = np.zeros(batch.size)
     for b in numba.prange(batch.size):
         k = batch[b]
         u = np.empty(n)
         work[b] = mixed(V, R[k], u)
         a, before, variance = A[k].copy(), u.copy(), R[k, k]
-        work[b] += _visit(
-            K, Label(variance, target[k], low[k], high[k], a, u), factor, floor, WORKING_SET
-        )
+        label = Label(variance, target[k], low[k], high[k], ridge[k], a, u)
+        work[b] += _visit(K, label, factor, floor, WORKING_SET)
         for i in range(n):
             change[b, i] = a[i] - A[k, i]
             product[b, i] = (u[i] - before[i]) / variance
             slope[b] += change[b, i] * (target[k, i] - before[i])
-    step = common_step(R, batch, slope.sum(), change, product) if batch.size > 1 else 1.0
+        for i in range(ridge.shape[1]):
+            slope[b] -= change[b, i] * ridge[k, i] * A[k, i]
+            own[b] += ridge[k, i] * change[b, i] ** 2
+    step = 1.0
+    if batch.size > 1:
+        step = common_step(R, batch, slope.sum(), change, product, own.sum())
     for b in range(batch.size):
         k = batch[b]
         for i in range(n):
@@ -250,9 +262,9 @@ def visit_worst(labels, pull, up, down, gaps, factor, floor):
     """Visit the label of largest gap, tell all others at once, and again: as many visits as there are labels.
 
     Pulls T − R V, ways ``up`` = high − A and ``down`` = low − A (float32: they only weigh pulls) and ``gaps`` of all
-    labels are kept up to date. Return multiply-adds.
+    labels are kept up to date. Losses are not squared. Return multiply-adds.
     """
-    K, R, target, low, high, A, V = labels
+    K, R, target, low, high, ridge, A, V = labels
     n_labels, n = A.shape
     change = np.empty(n)
     work = 0.0
@@ -263,9 +275,8 @@ def visit_worst(labels, pull, up, down, gaps, factor, floor):
         variance = R[k, k]
         before = target[k] - pull[k]
         u = before.copy()
-        work += _visit(
-            K, Label(variance, target[k], low[k], high[k], A[k], u), factor, floor, WORKING_SET
-        )
+        label = Label(variance, target[k], low[k], high[k], ridge[k], A[k], u)
+        work += _visit(K, label, factor, floor, WORKING_SET)
         for i in range(n):
             change[i] = (u[i] - before[i]) / variance
             V[k, i] += change[i]

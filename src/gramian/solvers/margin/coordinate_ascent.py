@@ -111,7 +111,8 @@ class _CoordinateAscent(Ascent):
             R=self.R,
             signs=np.ascontiguousarray(problem.signs.T),
             margins=_for_labels(problem.margins),
-            caps=_for_labels(problem.caps),
+            caps=_for_labels(problem.bounds()),
+            ridge=problem.ridge(),
             A=self.A,
             V=self.V,
             active=np.ones(self.A.shape, dtype=np.bool_),
@@ -179,7 +180,12 @@ class _CoordinateAscent(Ascent):
                     self.X, self.linear, batch, Z, before, change, seeds, extrapolate
                 ).T
             # labels that are not coupled take their whole step
-            step = common_step(self.R, batch, slopes.sum(), change, change) if coupled else 1.0
+            step = 1.0
+            if coupled:
+                more = 0.0
+                if self.problem.squared:
+                    more = float(np.sum(self.linear.ridge[batch] * (self.A[batch] - before) ** 2))
+                step = common_step(self.R, batch, slopes.sum(), change, change, more)
             self.V[batch] += step * change
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)

@@ -1,6 +1,7 @@
 """Compiled loops of `coordinate_ascent`: steps on single coefficients, with products through features.
 
-The pull of a coefficient is the gradient y m − u of the dual; its bounds are 0 and y c. X is `FeatureRows.compiled`; it
+The pull of a coefficient is the gradient y m − u − r a of the dual; its bounds are 0 and y c. The ridge r is that of
+squared losses, else zero. X is `FeatureRows.compiled`; it
 is no part of the tuple, because Numba's parallel loops take no tuple inside another one.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from gramian._core.compilation import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
+from gramian.solvers.margin.problem import gap_with_ridge
 
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
@@ -28,6 +30,7 @@ class LinearMargins(NamedTuple):
     signs: np.ndarray  # (L, n), as margins, caps, A and active
     margins: np.ndarray  # as caps (L, n), or (L, 1) if they are the same for all examples
     caps: np.ndarray
+    ridge: np.ndarray  # (L, n), or (L, 0) if losses are not squared
     A: np.ndarray
     V: np.ndarray  # Aᵀ X, shape (L, d)
     active: np.ndarray  # which coefficients a visit looks at
@@ -37,6 +40,12 @@ class LinearMargins(NamedTuple):
 def _of(values, label, i):
     """The margin or cap of a label and an example."""
     return values[label, i if values.shape[1] > 1 else 0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _ridge(linear, label, i):
+    """The ridge of a coefficient."""
+    return linear.ridge[label, i] if linear.ridge.shape[1] > 0 else 0.0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -75,10 +84,14 @@ def _scan_chunk(X, linear, Z, slack, first, chunk, sums):
             label = first + c
             a, y = linear.A[label, i], linear.signs[label, i]
             target, bound = y * _of(linear.margins, label, i), y * _of(linear.caps, label, i)
-            pull = target - u[c]
+            ridge = _ridge(linear, label, i)
+            pull = target - u[c] - ridge * a
             room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
-            sums[chunk, c, 0] += a * (target - 0.5 * u[c])
-            sums[chunk, c, 1] += room * pull
+            sums[chunk, c, 0] += a * (target - 0.5 * (u[c] + ridge * a))
+            if ridge > 0:
+                sums[chunk, c, 1] += gap_with_ridge(target - u[c], ridge, bound, a)
+            else:
+                sums[chunk, c, 1] += room * pull
             if room != 0:
                 sums[chunk, c, 2] = max(sums[chunk, c, 2], abs(pull))
             free = a != 0 and a != bound
@@ -109,11 +122,12 @@ def _epoch(X, linear, label, z, points, limit):
     kept = taken = 0
     for i in points:
         bound = signs[i] * _of(linear.caps, label, i)
-        pull = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z)
+        ridge = _ridge(linear, label, i)
+        pull = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z) - ridge * a[i]
         moves = a[i] != (max(bound, 0.0) if pull > 0 else min(bound, 0.0))
         if moves:
             worst = max(worst, abs(pull))
-            new = _best(a[i], pull, variance * linear.norms[i], bound)
+            new = _best(a[i], pull, variance * linear.norms[i] + ridge, bound)
             row_add(X, i, (new - a[i]) * variance, z)
             a[i] = new
             taken += 1
@@ -175,7 +189,9 @@ def _extrapolate(X, linear, label, z, points, places, path):
         step[s] = min(max(goal, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
             row_add(X, i, step[s], change)
-            slope += signs[i] * _of(linear.margins, label, i) * step[s]
+            ridge = _ridge(linear, label, i)
+            slope += (signs[i] * _of(linear.margins, label, i) - ridge * a[i]) * step[s]
+            curvature += ridge * step[s] ** 2
     for j in range(z.size):
         slope -= change[j] * z[j]
         curvature += variance * change[j] * change[j]
@@ -249,7 +265,8 @@ def _visit_beside_others(X, linear, label, z, before, change, seed, extrapolate)
         slope -= start * change[j]
     for i in range(before.size):
         target = linear.signs[label, i] * _of(linear.margins, label, i)
-        slope += target * (a[i] - before[i])
+        ridge = _ridge(linear, label, i)
+        slope += (target - ridge * before[i]) * (a[i] - before[i])
     return float(tried + taken), slope
 
 
@@ -272,8 +289,10 @@ def visit_points(X, linear, points, Z):
         for _ in range(2):
             for label in range(n_labels):
                 y, old = linear.signs[label, i], A[label, i]
+                ridge = _ridge(linear, label, i)
                 pull = y * _of(linear.margins, label, i) - u[label] - norm * mixed[label]
-                new = _best(old, pull, norm * R[label, label], y * _of(linear.caps, label, i))
+                bound = y * _of(linear.caps, label, i)
+                new = _best(old, pull - ridge * old, norm * R[label, label] + ridge, bound)
                 if new == old:
                     continue
                 A[label, i] = new
@@ -302,8 +321,10 @@ def _visit_points_of_panel(X, linear, points, first, Z):
         for c in range(width):
             label = first + c
             y, old, variance = linear.signs[label, i], linear.A[label, i], linear.R[label, label]
-            pull = y * _of(linear.margins, label, i) - variance * u[c]
-            new = _best(old, pull, linear.norms[i] * variance, y * _of(linear.caps, label, i))
+            ridge = _ridge(linear, label, i)
+            pull = y * _of(linear.margins, label, i) - variance * u[c] - ridge * old
+            bound = y * _of(linear.caps, label, i)
+            new = _best(old, pull, linear.norms[i] * variance + ridge, bound)
             linear.A[label, i] = new
             change[c] = new - old
             moved = moved or new != old

@@ -100,6 +100,7 @@ class _SMO(Ascent):
         self.max_sweeps = 1000 * n_labels
         self.patience = 50 * max(1, n_labels)  # the gap falls label by label
         self.target, self.lower, self.upper = problem.boxes()
+        self.ridge = problem.ridge()
         self.G = self.target.copy()
         self.rise = (self.A < self.upper).astype(np.int8)
         self.fall = (self.A > self.lower).astype(np.int8)
@@ -111,6 +112,8 @@ class _SMO(Ascent):
 
     def refresh(self) -> None:
         self.G[:] = self.target - self.problem.latent(self.A.T).T
+        if self.problem.squared:
+            self.G -= self.ridge * self.A
         self.violation = self._violations()
 
     def _violations(self) -> np.ndarray:
@@ -120,10 +123,12 @@ class _SMO(Ascent):
 
     def values(self) -> tuple[float, np.ndarray, float]:
         U = self.target - self.G
+        if self.problem.squared:
+            U -= self.ridge * self.A
         # how large a gradient may be by rounding alone
         terms = sum(np.abs(part).max(initial=0.0) for part in (self.target, U))
         self.rounding = 4 * np.finfo(np.float64).eps * float(terms)
-        return certificate(self.target, self.lower, self.upper, self.A, U)
+        return certificate(self.target, self.lower, self.upper, self.ridge, self.A, U)
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         taken = 0
@@ -138,6 +143,8 @@ class _SMO(Ascent):
         """Take steps in one label and tell the others; return how many there were."""
         rows, g = self.problem.inputs, self.G[label].copy()
         rise, fall = self.rise[label], self.fall[label]
+        variance, ridge = float(self.R[label, label]), self.ridge[label]
+        before = self.A[label].copy() if ridge.size else None
         visit = loops.Visit(
             a=self.A[label],
             lower=self.lower[label],
@@ -147,8 +154,10 @@ class _SMO(Ascent):
             g=g,
             u=np.zeros_like(g),
             active=loops.active_points(g, rise, fall, self.violation[label]),
-            diagonal=self.diagonal,
-            variance=float(self.R[label, label]),
+            # a ridge is one more entry of the diagonal of R_ll K
+            diagonal=self.diagonal + ridge / variance if ridge.size else self.diagonal,
+            ridge=ridge,
+            variance=variance,
             parallel=self.parallel,
             floor=max(self.rounding, VISIT_END * float(self.violation[label])),
         )
@@ -158,6 +167,8 @@ class _SMO(Ascent):
         else:
             steps, changed = loops.steps_by_matrix(rows.matrix, visit, limit)
         if steps:
+            if before is not None:
+                self.G[label] -= ridge * (self.A[label] - before)
             loops.tell(self.G, self.rise, self.fall, self.R[label], visit.u, self.violation)
             self.operations += changed * (g.size + visit.active.size)
             self.operations += g.size * self.n_correlated[label]

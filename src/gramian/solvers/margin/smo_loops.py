@@ -22,7 +22,8 @@ class Visit(NamedTuple):
     g: np.ndarray  # the gradient, up to date for active points
     u: np.ndarray  # what the other labels have to hear
     active: np.ndarray
-    diagonal: np.ndarray  # of K
+    diagonal: np.ndarray  # of K, with the ridge over R_ll
+    ridge: np.ndarray  # empty if losses are not squared
     variance: float  # R_ll
     parallel: float  # share of K_pp K_qq that the determinant of a pair has to exceed
     floor: float  # violation that is small enough
@@ -107,6 +108,10 @@ def step(visit, p, row_p, q, row_q):
         e = _move(visit, q, e)
     d = _move(visit, p, d)
     _follow(visit, row_p, d, row_q, e)
+    if visit.ridge.size > 0:
+        g[p] -= visit.ridge[p] * d
+        if q >= 0:
+            g[q] -= visit.ridge[q] * e
     return (1 if d != 0.0 else 0) + (1 if e != 0.0 else 0)
 
 
