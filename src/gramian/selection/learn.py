@@ -59,6 +59,17 @@ class LearningData:
     sample: Callable[[int], np.ndarray] | None = None
     groups: Any = None
 
+    def folds(self, cv: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return who trains and who is held out, a column for each fold."""
+        return fold_masks(
+            cv,
+            self.X,
+            self.y,
+            classifier=self.stratified,
+            groups=self.groups,
+            random_state=random_state,
+        )
+
     def rows(self, rows: np.ndarray) -> LearningData:
         """Return the data of some examples."""
         numbers = namespace(self.targets).asarray(rows, device=device_of(self.targets))
@@ -118,14 +129,7 @@ def learn_prior(
     if search.prior is not None:
         search.prior.check(prior.theta.size)
     prior = prior.in_units_of(data.X)
-    training, held_out = fold_masks(
-        cv,
-        data.X,
-        data.y,
-        classifier=data.stratified,
-        groups=data.groups,
-        random_state=gram.random_state,
-    )
+    training, held_out = data.folds(cv, gram.random_state)
     criteria: list[CrossValidationCriterion] = []
 
     def stage(size: int) -> CrossValidationCriterion:
