@@ -27,9 +27,9 @@ LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
-# Log-units that all parameters together move at first, and that no step leads further than from where a descent began:
-# extremes are costly to evaluate. The second pair is for descents that begin where one on fewer rows ended.
-FIRST_REACH, LATER_REACH = (2.0, 3.0), (0.7, 1.5)
+# Log-units that each parameter moves at first, in the mean square, and that no step leads further than from where a
+# descent began: extremes are costly to evaluate. The second pair is for descents from where one on fewer rows ended.
+FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
@@ -98,6 +98,7 @@ class Descent:
         self.penalty, self.report = penalty, report
         self.free = bounds[:, 0] < bounds[:, 1]
         self.criterion: Any = None
+        self.begun: list[tuple[int, int]] = []  # rows and variables of the descents so far
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -122,6 +123,7 @@ class Descent:
         if places:  # what `lowest` or the last descent found need not be evaluated again
             self.first, self.kept = looked, [places[-1]]
             self._tighten(self.rows[places[-1]])
+        self.begun.append((n_samples, int(self.drivers.max(initial=0)) + 1))
         ended = None if self.free.any() else self._only_evaluated()
         while ended is None:
             moved_from, self.misled = self.theta, False
@@ -161,8 +163,10 @@ class Descent:
         self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
         self.kept, self.slow = [self.first], 0
         # SciPy's first step has length one. From the optimum on fewer rows the way is not far.
-        later = any(row.n_samples < n_samples for row in self.rows)
-        self.unit, self.radius = LATER_REACH if later else FIRST_REACH
+        size = int(self.drivers.max(initial=0)) + 1
+        later = any(rows < n_samples and variables == size for rows, variables in self.begun)
+        step, self.radius = LATER_REACH if later else FIRST_REACH
+        self.unit = step * np.sqrt(size)
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in the variables, both relative to the first value."""

@@ -28,6 +28,9 @@ EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
 # With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
 # an example's log loss, and more where it can go to infinity.
 EXAMPLES_PER_PARAMETER = 200
+ROWS_PER_PARAMETER = (
+    50  # with fewer rows, coarse searches keep parameters tied: what they would find is noise
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +228,8 @@ class CrossValidationSearch(BaseEstimator):
 
         limits = self.max_evaluations, np.inf if self.max_products is None else self.max_products
         descent = Descent(bounds, limits, penalty, report)
-        sampled = tied is not None and self.max_samples is not None
-        guarded = tied is not None and self._may_overfit(descent.free, tied, total_weight)
+        more = 0 if tied is None else int(descent.free.sum()) - np.unique(tied[descent.free]).size
+        guarded = self.prior is None and total_weight < EXAMPLES_PER_PARAMETER * more
         theta = np.clip(start, bounds[:, 0], bounds[:, 1])
         message, converged = "a callback stopped the search", False
         for make, size in zip(stages, n_samples, strict=True):
@@ -237,10 +240,11 @@ class CrossValidationSearch(BaseEstimator):
             tol = self.tol if last else coarse_tol
             if tied is not None and size == n_samples[0] and not descent.stopped:
                 theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
-            if not descent.stopped:  # a sample decides only what all have in common
-                together = tied if sampled or guarded else None
+            if not descent.stopped:  # a sample, and few rows, decide only what all have in common
+                few = self.max_samples is not None or size < ROWS_PER_PARAMETER * more
+                together = tied if few or guarded else None
                 theta, message, converged = descent.minimise(criterion, size, theta, tol, together)
-            if guarded and last and not descent.stopped:
+            if guarded and last and self.max_samples is None and not descent.stopped:
                 theta, message, converged = self._guarded(descent, criterion, size, theta)
             if descent.stopped:
                 break
@@ -252,12 +256,6 @@ class CrossValidationSearch(BaseEstimator):
             converged=converged,
             **{name: np.array(values) for name, values in columns if name != "judged"},
         )
-
-    def _may_overfit(self, free: np.ndarray, tied: np.ndarray, total_weight: float) -> bool:
-        """Whether there are many parameters for the examples there are, and nothing yet that holds them together."""
-        more = int(free.sum()) - np.unique(tied[free]).size
-        unguarded = self.prior is None and self.max_samples is None
-        return unguarded and total_weight < EXAMPLES_PER_PARAMETER * more
 
     def _guarded(
         self, descent: Descent, criterion: Any, size: int, theta: np.ndarray
