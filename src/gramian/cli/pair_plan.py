@@ -80,10 +80,7 @@ def _parameters(settings: Settings, pairwise_kernel: str) -> dict[str, Any]:
         raise UserError(
             f"--setting {settings.setting} says for which pairs to learn: add --optimize cv."
         )
-    parameters: dict[str, Any] = {
-        "pairwise_kernel": pairwise_kernel,
-        "optimize": settings.optimize,
-    }
+    parameters: dict[str, Any] = {"pairwise_kernel": pairwise_kernel}
     if pairwise_kernel != "gaussian":
         parameters["left_kernel"] = kernel or "rbf"
         parameters["right_kernel"] = None if one_kind else kernel or "rbf"
@@ -94,6 +91,7 @@ def _parameters(settings: Settings, pairwise_kernel: str) -> dict[str, Any]:
     if settings.regularization is not None:
         parameters["regularization"] = settings.regularization
     if settings.optimize is not None:
+        parameters["optimize"] = settings.optimize
         parameters["cv"] = PairKFold(settings.setting or "A", symmetric=one_kind)
     return parameters
 
