@@ -30,8 +30,8 @@ test: .venv/.stamp-test ## tests, and the examples in the docstrings
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
 	$(PY) -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-# These start processes of their own and measure them, so nothing else runs beside them.
-slow: .venv/.stamp-test ## tests of memory and of interruptions, one after the other
+# Most of these start processes of their own and measure them, so nothing else runs beside them.
+slow: .venv/.stamp-test ## tests of memory, of interruptions, and of models that learn in every check
 	$(PY) -m pytest -m slow tests $(PYTEST_ARGS)
 
 docs: .venv/.stamp-docs ## build the documentation into docs/_build/html

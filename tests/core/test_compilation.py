@@ -18,6 +18,9 @@ def half(x):
 def interrupted_by():
     """Functions whose compilation is interrupted once, and how often the rest of it went on."""
     went_on = []
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # workers of the tests may ignore it
 
     @overload(half)
     def half_of(x):
@@ -26,7 +29,8 @@ def interrupted_by():
         went_on.append(x)
         return lambda x: x / 2
 
-    return went_on
+    yield went_on
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interruption_comes_at_the_end_of_a_compilation(interrupted_by):

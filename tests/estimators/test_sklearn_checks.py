@@ -30,23 +30,17 @@ LEARNED = {**TIGHT, "optimize": CrossValidationSearch(max_evaluations=3), "cv": 
 MANY = {**TIGHT, "max_iter": 200}
 FIRST = {"left_columns": slice(0, 1)}  # the checks have tables with an odd number of columns, too
 
-# Every class with a fixed λ, and some as they are by default: they learn λ and the scale of the kernel. What several
-# classes share (kernels, operators, solvers, learned kernels) is checked in one or two of them; that it gives the same
-# model in all is the matter of other tests.
+# Every class with a fixed λ. What several classes share (kernels, operators, solvers) is checked in one or two of them;
+# that it gives the same model in all is the matter of other tests.
 ESTIMATORS = [
-    KernelRidge(**AUTO),
-    KernelLogisticRegression(**AUTO),
-    PairwiseRidge(**AUTO, **FIRST, cv=3),
     KernelRidge(**TIGHT),
     KernelRidge(solver="kernel_cg", **MANY),
     KernelRidge(operator="streamed", **TIGHT),
-    KernelRidge(**LEARNED),
     KernelLogisticRegression(**TIGHT),
     KernelLogisticRegression(**EXACT),
     KernelLogisticRegression(kernel="linear", **TIGHT),
     KernelLogisticRegression(operator="low_rank", **TIGHT),
     KernelLogisticRegression(share="class", **TIGHT),
-    KernelLogisticRegression(**LEARNED),
     KernelSVC(**TIGHT),
     KernelSVC(kernel="matern32", intercept_variance=0, operator="streamed", **TIGHT),
     PairwiseRidge(**FIRST, **MANY),
@@ -58,4 +52,20 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+# As they are by default they learn λ and the scale of the kernel, in every one of some sixty checks.
+LEARNING = [
+    KernelRidge(**AUTO),
+    KernelLogisticRegression(**AUTO),
+    PairwiseRidge(**AUTO, **FIRST, cv=3),
+    KernelRidge(**LEARNED),
+    KernelLogisticRegression(**LEARNED),
+]
+
+
+@pytest.mark.slow
+@parametrize_with_checks(LEARNING)
+def test_scikit_learn_check_of_what_learns(estimator, check):
     check(estimator)

@@ -241,7 +241,8 @@ class CrossValidationSearch(BaseEstimator):
             if tied is not None and size == n_samples[0] and not descent.stopped:
                 theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
             if not descent.stopped:  # a sample, and few rows, decide only what all have in common
-                few = self.max_samples is not None or size < ROWS_PER_PARAMETER * more
+                few = not last and size < ROWS_PER_PARAMETER * more
+                few = few or self.max_samples is not None
                 together = tied if few or guarded else None
                 theta, message, converged = descent.minimise(criterion, size, theta, tol, together)
             if guarded and last and self.max_samples is None and not descent.stopped:

@@ -19,7 +19,6 @@ pytestmark = [
 OPTIONS = {"C": 1.0, "max_iter": 20}
 
 ESTIMATORS = [
-    HierarchicalSVC(cv=2, max_iter=20),
     HierarchicalSVC(method="orthogonal", **OPTIONS),
     HierarchicalSVC(method="similarity", probability=True, cv=2, **OPTIONS),
     HierarchicalSVC(method="independent", kernel="rbf", **OPTIONS),
@@ -28,15 +27,23 @@ ESTIMATORS = [
 ]
 
 
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_check(estimator, check):
+    if "equivalence" in check.func.__name__:
+        estimator = clone(estimator).set_params(tol=1e-12, max_iter=1000)
+    check(estimator)
+
+
 def expected_failures(estimator):
-    if estimator.C != "auto":
-        return {}
     name = "check_sample_weight_equivalence_on_{}_data"
     return {name.format(kind): "a row twice is in two folds" for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_scikit_learn_check(estimator, check):
+@pytest.mark.slow  # every one of the checks chooses C
+@parametrize_with_checks(
+    [HierarchicalSVC(cv=2, max_iter=20)], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_check_with_C_by_folds(estimator, check):
     if "equivalence" in check.func.__name__:
         estimator = clone(estimator).set_params(tol=1e-12, max_iter=1000)
     check(estimator)

@@ -31,7 +31,7 @@ def test_the_first_thing_that_is_missing_is_named():
     [
         (Logistic(), None, "the loss Squared"),
         (Squared(), np.ones(6), "without sample_weight"),
-        (Squared(), None, "Kronecker kernel in its dual form, every pair"),
+        (Squared(), None, "Kronecker kernel in its dual form and every pair"),
     ],
 )
 def test_the_closed_form_says_what_it_needs(loss, weights, words):
