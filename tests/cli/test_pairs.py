@@ -71,7 +71,7 @@ def test_fit_says_what_it_decided(done, files):
 
 def test_predictions_are_those_of_the_estimator_on_prepared_tables(done, files):
     drugs, proteins, train, new = files
-    done(*FIT)
+    done(*FIT, "--regularization", "1")
     rows = predicted(done("predict", "model.skops", "new.csv", "--left", "new_drugs.csv").stdout)
     known_drugs = drugs[drugs.index.isin(train["drug"])]
     known_proteins = proteins[proteins.index.isin(train["protein"])]
