@@ -173,7 +173,7 @@ PEERS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def test_loss(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+def held_out_loss(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     P = np.clip(model.predict_proba(X), EPS, None)
     return log_loss(y, P / P.sum(axis=1, keepdims=True))
 
@@ -204,8 +204,8 @@ def _classified(folder: str | None, name: str, seed: int) -> list[float]:
     fixed, _ = once(lambda: plain.fit(X, y))
     full = KernelLogisticRegression(optimize="cv", random_state=seed)
     learning, learned = once(lambda: full.fit(X, y))
-    peers = [test_loss(fit(X, y, seed), X_test, y_test) for fit in PEERS.values()]
-    losses = (test_loss(one, X_test, y_test) for one in (model, learned))
+    peers = [held_out_loss(fit(X, y, seed), X_test, y_test) for fit in PEERS.values()]
+    losses = (held_out_loss(one, X_test, y_test) for one in (model, learned))
     default, best = losses
     return [default, seconds, fixed, best, learning, *peers]
 
@@ -248,7 +248,7 @@ def ard_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes
             kernels = (RBF(start), RBF(np.full(X.shape[1], start)))
             losses.append(
                 [
-                    test_loss(
+                    held_out_loss(
                         KernelLogisticRegression(k, optimize="cv", random_state=seed).fit(X, y),
                         X_test,
                         y_test,

@@ -118,7 +118,8 @@ class Features:
         return X
 
     def sample(self, X: Any, random_state: Any) -> None:
-        """Say that any rows stand for all of them, so that a search may begin with few."""
+        """Return None: any rows stand for all of them. Where that is not so, return how to draw some."""
+        return
 
     def take(self, X: Any, rows: np.ndarray) -> Any:
         """Return the examples of some rows."""

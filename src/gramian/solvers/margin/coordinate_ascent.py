@@ -179,13 +179,15 @@ class _CoordinateAscent(Ascent):
                 steps, slopes = loops.visit_labels(
                     self.X, self.linear, batch, Z, before, change, seeds, extrapolate
                 ).T
-            # labels that are not coupled take their whole step
-            step = 1.0
-            if coupled:
-                more = 0.0
-                if self.problem.squared:
-                    more = float(np.sum(self.linear.ridge[batch] * (self.A[batch] - before) ** 2))
-                step = common_step(self.R, batch, slopes.sum(), change, change, more)
+                # labels that are not coupled take their whole step
+                step = 1.0
+                if coupled:
+                    more = 0.0
+                    if self.problem.squared:
+                        more = float(
+                            np.sum(self.linear.ridge[batch] * (self.A[batch] - before) ** 2)
+                        )
+                    step = common_step(self.R, batch, slopes.sum(), change, change, more)
             self.V[batch] += step * change
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)
