@@ -112,7 +112,7 @@ class _CoordinateAscent(Ascent):
             signs=np.ascontiguousarray(problem.signs.T),
             margins=_for_labels(problem.margins),
             caps=_for_labels(problem.bounds()),
-            ridge=problem.ridge(),
+            ridge=problem.ridge() if problem.squared else None,
             A=self.A,
             V=self.V,
             active=np.ones(self.A.shape, dtype=np.bool_),

@@ -30,7 +30,7 @@ class LinearMargins(NamedTuple):
     signs: np.ndarray  # (L, n), as margins, caps, A and active
     margins: np.ndarray  # as caps (L, n), or (L, 1) if they are the same for all examples
     caps: np.ndarray
-    ridge: np.ndarray  # (L, n), or (L, 0) if losses are not squared
+    ridge: np.ndarray | None  # (L, n), or none if losses are not squared
     A: np.ndarray
     V: np.ndarray  # Aᵀ X, shape (L, d)
     active: np.ndarray  # which coefficients a visit looks at
@@ -43,12 +43,12 @@ def _of(values, label, i):
 
 
 @numba.njit(cache=True, nogil=True)
-def _ridge(linear, label, i):
-    """The ridge of a coefficient."""
-    return linear.ridge[label, i] if linear.ridge.shape[1] > 0 else 0.0
+def _ridge(ridges, label, i):
+    """The ridge of a coefficient. The compiled code has none where ``ridges`` is None."""
+    return 0.0 if ridges is None else ridges[label, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath=True)
 def _best(a, pull, curvature, bound):
     """The coefficient between zero and its bound for which the dual is largest."""
     low, high = min(bound, 0.0), max(bound, 0.0)
@@ -84,7 +84,7 @@ def _scan_chunk(X, linear, Z, slack, first, chunk, sums):
             label = first + c
             a, y = linear.A[label, i], linear.signs[label, i]
             target, bound = y * _of(linear.margins, label, i), y * _of(linear.caps, label, i)
-            ridge = _ridge(linear, label, i)
+            ridge = _ridge(linear.ridge, label, i)
             pull = target - u[c] - ridge * a
             room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
             sums[chunk, c, 0] += a * (target - 0.5 * (u[c] + ridge * a))
@@ -122,7 +122,7 @@ def _epoch(X, linear, label, z, points, limit):
     kept = taken = 0
     for i in points:
         bound = signs[i] * _of(linear.caps, label, i)
-        ridge = _ridge(linear, label, i)
+        ridge = _ridge(linear.ridge, label, i)
         pull = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z) - ridge * a[i]
         moves = a[i] != (max(bound, 0.0) if pull > 0 else min(bound, 0.0))
         if moves:
@@ -189,7 +189,7 @@ def _extrapolate(X, linear, label, z, points, places, path):
         step[s] = min(max(goal, min(bound, 0.0)), max(bound, 0.0)) - a[i]
         if step[s] != 0:
             row_add(X, i, step[s], change)
-            ridge = _ridge(linear, label, i)
+            ridge = _ridge(linear.ridge, label, i)
             slope += (signs[i] * _of(linear.margins, label, i) - ridge * a[i]) * step[s]
             curvature += ridge * step[s] ** 2
     for j in range(z.size):
@@ -265,7 +265,7 @@ def _visit_beside_others(X, linear, label, z, before, change, seed, extrapolate)
         slope -= start * change[j]
     for i in range(before.size):
         target = linear.signs[label, i] * _of(linear.margins, label, i)
-        ridge = _ridge(linear, label, i)
+        ridge = _ridge(linear.ridge, label, i)
         slope += (target - ridge * before[i]) * (a[i] - before[i])
     return float(tried + taken), slope
 
@@ -289,7 +289,7 @@ def visit_points(X, linear, points, Z):
         for _ in range(2):
             for label in range(n_labels):
                 y, old = linear.signs[label, i], A[label, i]
-                ridge = _ridge(linear, label, i)
+                ridge = _ridge(linear.ridge, label, i)
                 pull = y * _of(linear.margins, label, i) - u[label] - norm * mixed[label]
                 bound = y * _of(linear.caps, label, i)
                 new = _best(old, pull - ridge * old, norm * R[label, label] + ridge, bound)
@@ -321,7 +321,7 @@ def _visit_points_of_panel(X, linear, points, first, Z):
         for c in range(width):
             label = first + c
             y, old, variance = linear.signs[label, i], linear.A[label, i], linear.R[label, label]
-            ridge = _ridge(linear, label, i)
+            ridge = _ridge(linear.ridge, label, i)
             pull = y * _of(linear.margins, label, i) - variance * u[c] - ridge * old
             bound = y * _of(linear.caps, label, i)
             new = _best(old, pull, linear.norms[i] * variance + ridge, bound)
