@@ -46,7 +46,7 @@ def test_an_interruption_comes_at_the_end_of_a_compilation(interrupted_by):
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="there are no threads to give")
 @pytest.mark.filterwarnings("ignore::numba.NumbaPerformanceWarning")  # of the body of the loop
 def test_only_explicit_loops_get_threads():
-    @compilation.parallel_loops()
+    @compilation.parallel_loops(cache=False)  # what comes from a cache has no diagnostics
     def doubled(x):
         out = np.empty_like(x)
         for i in numba.prange(x.size):

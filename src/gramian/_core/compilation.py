@@ -14,7 +14,7 @@ from numba.core import event
 from numba.core.cpu_options import ParallelOptions
 
 
-def parallel_loops(**options: Any) -> Any:
+def parallel_loops(*, cache: bool = True, **options: Any) -> Any:
     """Compile a function whose ``prange`` loops run on all threads, for use as a decorator.
 
     Numba would also give threads to every array expression, which adds up to half to the time of the compilation.
@@ -30,7 +30,7 @@ def parallel_loops(**options: Any) -> Any:
     )
     # a dictionary, the public way to say this, is empty after the first signature
     only_loops: Any = ParallelOptions(dict.fromkeys(others, False))
-    return numba.njit(cache=True, parallel=only_loops, **options)
+    return numba.njit(cache=cache, parallel=only_loops, **options)
 
 
 class _Deferral(event.Listener):

@@ -32,13 +32,16 @@ see `smo`.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from gramian._core.threads import exclusive, single_threaded_blas
+from gramian._core.threads import side_by_side, single_threaded_blas
 from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.margin import blocked_loops as loops
 from gramian.solvers.margin.ascent import Ascent
-from gramian.solvers.margin.batches import label_batches
+from gramian.solvers.margin.batches import common_step, label_batches
 from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
@@ -113,6 +116,8 @@ class _BlockedAscent(Ascent):
         # the gaps that the worst label is chosen by are kept for losses that are not squared only
         self.always_side_by_side = not self.correlated or self.problem.squared
         self.side_by_side = self.always_side_by_side or few_batches
+        if matrix is None:  # evaluating rows takes all threads
+            self.batches = [np.array([k]) for k in range(len(self.A))]
 
     def due(self) -> bool:
         return self.n_sweeps % SWEEPS_BEFORE_REFRESH == 0
@@ -146,38 +151,64 @@ class _BlockedAscent(Ascent):
             self.sweep_worst_first(gaps, floor)
 
     def sweep_side_by_side(self, floor: float) -> None:
-        """Visit every label."""
+        """Visit every label, those of a batch as if all others stood still, and take their common step."""
+        _, _, target, low, high, ridge, A, V = self.labels
         factor = 0.3 if self.correlated else 0.1
         for batch in self.batches:
-            if self.gram.matrix is None:
-                for label in batch:
-                    self._visit_by_rows(label, factor, floor)
+            with single_threaded_blas():
+                visits = side_by_side(partial(self._visit, batch, factor, floor), batch.size)
+            new, before, change = map(np.array, list(zip(*visits, strict=True))[:3])
+            self.operations += sum(visit.operations for visit in visits)
+            if batch.size == 1:
+                A[batch], V[batch] = new, V[batch] + change
                 continue
-            with exclusive():
-                self.operations += loops.visit_labels(self.labels, batch, factor, floor)
+            move = new - A[batch]
+            slope, curvature = float(np.vdot(move, target[batch] - before)), 0.0
+            if self.problem.squared:
+                slope -= float(np.vdot(move, ridge[batch] * A[batch]))
+                curvature = float(np.vdot(ridge[batch], move**2))
+            step = common_step(self.R, batch, slope, move, change, curvature)
+            A[batch] = np.clip(A[batch] + step * move, low[batch], high[batch])
+            V[batch] += step * change
 
     def sweep_worst_first(self, gaps: np.ndarray, floor: float) -> None:
-        """Visit as many labels as there are, always the one with the largest gap."""
-        if self.gram.matrix is None:
-            for _ in range(len(self.A)):
-                self._visit_by_rows(int(np.argmax(gaps)), 0.3, floor)
-                _, gaps, _ = self.values()
-                self.operations += float(self.A.size) * len(self.A)
-            return
-        _, _, target, low, high, _, A, _ = self.labels
-        pull = target - self.latent()
+        """Visit as many labels as there are, always the one with the largest gap, and tell all others at once."""
+        _, R, target, low, high, _, A, V = self.labels
+        pull, gaps = target - self.latent(), gaps.copy()
         up, down = (np.subtract(end, A, dtype=np.float32) for end in (high, low))
-        done = loops.visit_worst(self.labels, pull, up, down, gaps.copy(), 0.3, floor)
-        self.operations += done
+        for _ in range(len(A)):
+            k = int(np.argmax(gaps))
+            if gaps[k] <= floor:
+                break
+            visit = self._visit(np.array([k]), 0.3, floor, 0)
+            A[k] = visit.coefficients
+            V[k] += visit.change
+            up[k], down[k] = high[k] - A[k], low[k] - A[k]
+            loops.tell_others(R[k], visit.change, pull, up, down, gaps)
+            self.operations += visit.operations + float(A.size)
 
-    def _visit_by_rows(self, k: int, factor: float, floor: float) -> None:
-        """Visit label k with rows of K that are evaluated when they are needed."""
-        _, R, target, low, high, ridge, A, V = self.labels
-        u = np.empty(A.shape[1])
-        affordable = ROWS_BYTES // (u.size * self.gram.dtype.itemsize)
-        size = max(2, min(loops.WORKING_SET, affordable))
-        self.operations += loops.mixed(V, R[k], u)
+    def _visit(self, batch: np.ndarray, factor: float, floor: float, place: int) -> _Visit:
+        """Visit a label of a batch; nothing but the result is written, so that threads may do so together."""
+        K, R, target, low, high, ridge, A, V = self.labels
+        k = batch[place]
+        a, u = A[k].copy(), np.empty(A.shape[1])
+        operations = loops.mixed(V, R[k], u)
         before = u.copy()
-        label = loops.Label(R[k, k], target[k], low[k], high[k], ridge[k], A[k], u)
-        self.operations += loops.visit(self.gram, label, factor, floor, size)
-        V[k] += (u - before) / R[k, k]
+        variance = float(R[k, k])
+        label = loops.Label(variance, target[k], low[k], high[k], ridge[k], a, u)
+        if self.gram.matrix is None:
+            affordable = ROWS_BYTES // (u.size * self.gram.dtype.itemsize)
+            size = max(2, min(loops.WORKING_SET, affordable))
+            operations += loops.visit(self.gram, label, factor, floor, size)
+        else:
+            operations += loops.visit_stored(K, label, factor, floor, loops.WORKING_SET)
+        return _Visit(a, before, (u - before) / variance, operations)
+
+
+class _Visit(NamedTuple):
+    """What a visit to a label found."""
+
+    coefficients: np.ndarray
+    before: np.ndarray  # latent values before the visit
+    change: np.ndarray  # of the row of V
+    operations: float

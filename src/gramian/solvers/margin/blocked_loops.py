@@ -13,8 +13,6 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from gramian._core.compilation import parallel_loops
-from gramian.solvers.margin.batches import common_step
 from gramian.solvers.margin.problem import pulls
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
@@ -62,10 +60,12 @@ def _strongest_points(pull, strongest, points):
             counts[0, int(pull[i] * scale)] += 1
         elif pull[i] < 0:
             counts[1, int(-pull[i] * scale)] += 1
-    totals = counts.sum(axis=1)
     least = np.zeros(2)
     for side in range(2):
-        limit = max(size // 2, size - totals[1 - side])
+        others = 0
+        for b in range(PULL_BINS):
+            others += counts[1 - side, b]
+        limit = max(size // 2, size - others)
         taken, b = 0, PULL_BINS
         while b > 0 and taken + counts[side, b - 1] <= limit:
             b -= 1
@@ -139,6 +139,15 @@ def _add_rows(K, slots, factors, count, u):
 
 
 @numba.njit(cache=True, nogil=True)
+def _entries(values, points):
+    """``values[points]``, which would take Numba a second to compile."""
+    entries = np.empty(points.size)
+    for s in range(points.size):
+        entries[s] = values[points[s]]
+    return entries
+
+
+@numba.njit(cache=True, nogil=True)
 def _improve(stored, points, label):
     """Solve for ``points``, with rows of K as `_rows` returns them; return multiply-adds."""
     K, slots = stored
@@ -149,14 +158,13 @@ def _improve(stored, points, label):
         row = K[slots[s]]
         for t in range(count):
             H[s, t] = variance * row[points[t]]
-    old = a[points]
-    new = old.copy()
-    latent = u[points]
+    old, new, latent = _entries(a, points), _entries(a, points), _entries(u, points)
     if ridge.size > 0:
         for s in range(count):
             H[s, s] += ridge[points[s]]
             latent[s] += ridge[points[s]] * old[s]
-    some = Label(variance, target[points], low[points], high[points], ridge, new, latent)
+    boxes = _entries(target, points), _entries(low, points), _entries(high, points)
+    some = Label(variance, *boxes, ridge, new, latent)
     moves = _ascend(H, some)
     factors = np.empty(count, dtype=K.dtype)
     changed = 0
@@ -201,7 +209,7 @@ def visit(K, label, factor, floor, size):
     return work
 
 
-_visit = numba.njit(visit, cache=True, nogil=True)
+visit_stored = numba.njit(visit, cache=True, nogil=True)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -218,75 +226,15 @@ def mixed(V, weights, u):
     return work
 
 
-@parallel_loops()
-def visit_labels(labels, batch, factor, floor):
-    """Visit the labels of a batch side by side, each as if the others stood still, and take their common step.
-
-    Return multiply-adds.
-    """
-    K, R, target, low, high, ridge, A, V = labels
-    n = A.shape[1]
-    change = np.empty((batch.size, n))
-    product = np.empty((batch.size, n))  # K times the change
-    slope = np.zeros(batch.size)
-    own = np.zeros(batch.size)  # curvature of the ridge
-    work = np.zeros(batch.size)
-    for b in numba.prange(batch.size):
-        k = batch[b]
-        u = np.empty(n)
-        work[b] = mixed(V, R[k], u)
-        a, before, variance = A[k].copy(), u.copy(), R[k, k]
-        label = Label(variance, target[k], low[k], high[k], ridge[k], a, u)
-        work[b] += _visit(K, label, factor, floor, WORKING_SET)
-        for i in range(n):
-            change[b, i] = a[i] - A[k, i]
-            product[b, i] = (u[i] - before[i]) / variance
-            slope[b] += change[b, i] * (target[k, i] - before[i])
-        for i in range(ridge.shape[1]):
-            slope[b] -= change[b, i] * ridge[k, i] * A[k, i]
-            own[b] += ridge[k, i] * change[b, i] ** 2
-    step = 1.0
-    if batch.size > 1:
-        step = common_step(R, batch, slope.sum(), change, product, own.sum())
-    for b in range(batch.size):
-        k = batch[b]
-        for i in range(n):
-            new = A[k, i] + step * change[b, i]
-            A[k, i] = min(max(new, low[k, i]), high[k, i])
-            V[k, i] += step * product[b, i]
-    return work.sum()
-
-
 @numba.njit(cache=True, nogil=True)
-def visit_worst(labels, pull, up, down, gaps, factor, floor):
-    """Visit the label of largest gap, tell all others at once, and again: as many visits as there are labels.
+def tell_others(weights, change, pull, up, down, gaps):
+    """Subtract ``weights`` × ``change`` from the pulls of all labels, and write their gaps.
 
-    Pulls T − R V, ways ``up`` = high − A and ``down`` = low − A (float32: they only weigh pulls) and ``gaps`` of all
-    labels are kept up to date. Losses are not squared. Return multiply-adds.
+    ``up`` = high − A and ``down`` = low − A are in float32: they only weigh pulls. Losses are not squared.
     """
-    K, R, target, low, high, ridge, A, V = labels
-    n_labels, n = A.shape
-    change = np.empty(n)
-    work = 0.0
-    for _ in range(n_labels):
-        k = np.argmax(gaps)
-        if gaps[k] <= floor:
-            break
-        variance = R[k, k]
-        before = target[k] - pull[k]
-        u = before.copy()
-        label = Label(variance, target[k], low[k], high[k], ridge[k], A[k], u)
-        work += _visit(K, label, factor, floor, WORKING_SET)
-        for i in range(n):
-            change[i] = (u[i] - before[i]) / variance
-            V[k, i] += change[i]
-            up[k, i] = high[k, i] - A[k, i]
-            down[k, i] = low[k, i] - A[k, i]
-        # in parallel it took twice as long: threads must be woken after each visit
-        for other in range(n_labels):
-            gaps[other] = _shifted_gap(R[k, other], change, pull[other], up[other], down[other])
-        work += float(n) * n_labels
-    return work
+    # in parallel it took twice as long: threads must be woken after each visit
+    for k in range(weights.size):
+        gaps[k] = _shifted_gap(weights[k], change, pull[k], up[k], down[k])
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)

@@ -27,13 +27,14 @@ of all its examples once a sweep, so that bounds coupled by |R| (eqs. 44-45) are
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gramian._core.threads import exclusive, single_threaded_blas
+from gramian._core.threads import side_by_side, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.solvers.margin import coordinate_loops as loops
 from gramian.solvers.margin.ascent import Ascent
@@ -138,15 +139,19 @@ class _CoordinateAscent(Ascent):
 
     def values(self) -> tuple[float, np.ndarray, float]:
         """Return what `Ascent.values` does, and find anew which coefficients are active."""
-        n_labels = len(self.A)
+        n_labels, n = self.A.shape
+        ends = np.linspace(0, n, numba.get_num_threads() + 1).astype(int).tolist()
         sums = []
-        with exclusive(), single_threaded_blas():
-            # asked for inside, the number of threads would keep the compiled code from being cached
-            n_chunks = numba.get_num_threads()
+        with single_threaded_blas():
             for first in range(0, n_labels, loops.PANEL):
                 labels = np.arange(first, min(first + loops.PANEL, n_labels))
                 Z = np.ascontiguousarray(self.weights(labels).T)
-                parts = loops.scan(self.X, self.linear, Z, self.slack, first, n_chunks)
+
+                def look(part: int, Z: np.ndarray = Z, first: int = first) -> np.ndarray:
+                    part_ends = ends[part], ends[part + 1]
+                    return loops.scan(self.X, self.linear, Z, self.slack, first, *part_ends)
+
+                parts = np.array(side_by_side(look, len(ends) - 1))
                 sums += [
                     (*part[:, :2].sum(axis=0), part[:, 2].max()) for part in parts.swapaxes(0, 1)
                 ]
@@ -170,28 +175,75 @@ class _CoordinateAscent(Ascent):
         seeds = self.random.randint(1, 2**31, size=len(self.A)).astype(np.uint64)
         for every in self.batches:
             batch = every[busy[every]]
-            R = self.R[np.ix_(batch, batch)]
-            coupled = bool(np.count_nonzero(R - np.diag(np.diag(R))))
-            before = self.A[batch] if coupled else np.empty((batch.size, 0))
-            change = np.empty((batch.size, self.V.shape[1]))
-            with exclusive(), single_threaded_blas():
-                Z = self.weights(batch)
-                steps, slopes = loops.visit_labels(
-                    self.X, self.linear, batch, Z, before, change, seeds, extrapolate
-                ).T
-                # labels that are not coupled take their whole step
-                step = 1.0
-                if coupled:
-                    more = 0.0
-                    if self.problem.squared:
-                        more = float(
-                            np.sum(self.linear.ridge[batch] * (self.A[batch] - before) ** 2)
-                        )
-                    step = common_step(self.R, batch, slopes.sum(), change, change, more)
+            before = self.A[batch]
+            with single_threaded_blas():
+                start = self.weights(batch)
+                Z = start.copy()
+
+                def visit(b: int, batch: np.ndarray = batch, Z: np.ndarray = Z) -> int:
+                    return self._visit(batch[b], Z[b], seeds[batch[b]], extrapolate)
+
+                self._count(sum(side_by_side(visit, batch.size)))
+                change = (Z - start) / np.diag(self.R)[batch, None]  # of V
+                step = self._common_step(batch, start, before, change)
             self.V[batch] += step * change
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)
-            self._count(steps.sum())
+
+    def _visit(self, label: int, z: np.ndarray, seed: Any, extrapolate: bool) -> int:
+        """Visit a label as if all others stood still, and change its row z of R V; return the number of steps."""
+        points = np.flatnonzero(self.linear.active[label])
+        n_kept = loops.EPOCHS if extrapolate else 0
+        path, places = np.empty((n_kept, z.size)), np.empty((n_kept, points.size))
+        start = z.copy() if extrapolate else z
+        steps, slow = loops.visit(self.X, self.linear, label, z, points, seed, path, places)
+        if extrapolate and slow:
+            weights = _smallest_combination(np.diff(path, axis=0, prepend=start[None]))
+            self._move_towards(label, z, points, weights @ places)
+            steps += points.size
+        return steps
+
+    def _move_towards(
+        self, label: int, z: np.ndarray, points: np.ndarray, goal: np.ndarray
+    ) -> None:
+        """Move coefficients towards a goal, clipped into the box, as far as the dual rises."""
+        a, target, ridge, bound = self._of_points(label, points)
+        ends = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+        step = np.clip(goal, *ends) - a
+        change = np.zeros(z.size)  # of Xᵀ a
+        loops.add_rows(self.X, points, step, change)
+        slope = (target - ridge * a) @ step - change @ z
+        curvature = np.sum(ridge * step**2) + self.R[label, label] * (change @ change)
+        if slope > 0:
+            length = 1.0 if slope >= curvature else slope / curvature
+            self.A[label, points] = np.clip(a + length * step, *ends)
+            z += length * self.R[label, label] * change
+
+    def _of_points(self, label: int, points: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Coefficients, targets, ridge and bounds of some examples of a label."""
+        linear, y = self.linear, self.linear.signs[label, points]
+        margins, caps = (
+            values[label, points if values.shape[1] > 1 else 0]
+            for values in (linear.margins, linear.caps)
+        )
+        ridge = np.zeros(()) if linear.ridge is None else linear.ridge[label, points]
+        return self.A[label, points], y * margins, ridge, y * caps
+
+    def _common_step(
+        self, batch: np.ndarray, start: np.ndarray, before: np.ndarray, change: np.ndarray
+    ) -> float:
+        """How far the changes of V of a batch are taken; labels that are not coupled take their whole step."""
+        R = self.R[np.ix_(batch, batch)]
+        if not np.count_nonzero(R - np.diag(np.diag(R))):
+            return 1.0
+        linear, step = self.linear, self.A[batch] - before
+        margins = np.broadcast_to(linear.margins[batch], step.shape)
+        slope = np.vdot(linear.signs[batch] * margins, step) - np.vdot(start, change)
+        curvature = 0.0
+        if linear.ridge is not None:
+            slope -= np.vdot(linear.ridge[batch] * before, step)
+            curvature = float(np.vdot(linear.ridge[batch], step**2))
+        return common_step(self.R, batch, slope, change, change, curvature)
 
     def sweep_across(self) -> None:
         """Visit every example that has an active coefficient."""
@@ -199,8 +251,7 @@ class _CoordinateAscent(Ascent):
         points = self.random.permutation(np.flatnonzero(self.linear.active.any(axis=0)))
         self._count(2.0 * points.size * n_labels)
         if not self.correlated:
-            with exclusive():
-                loops.visit_points_apart(self.X, self.linear, points)
+            side_by_side(partial(self._visit_panel, points), -(-n_labels // loops.PANEL))
             return
         Z = np.ascontiguousarray(self.V.T) @ self.R
         taken = 0
@@ -208,6 +259,28 @@ class _CoordinateAscent(Ascent):
             taken += loops.visit_points(self.X, self.linear, chunk, Z)
         self._count(taken)
         self.operations += (self.V.size + float(taken)) * n_labels
+
+    def _visit_panel(self, points: np.ndarray, panel: int) -> None:
+        """Visit examples for a panel of labels without correlation."""
+        first = panel * loops.PANEL
+        rows = self.V[first : first + loops.PANEL]
+        columns = np.array(rows.T, order="C")
+        loops.visit_points_apart(self.X, self.linear, points, first, columns)
+        rows[:] = columns.T
+
+
+def _smallest_combination(differences: np.ndarray) -> np.ndarray:
+    """Weights that sum to one and make the combination of differences the smallest.
+
+    Coordinate ascent creeps where curvature is small; differences of its epochs then shrink like a geometric series,
+    whose limit the same combination of the epochs estimates (Bertrand & Massias, 2021).
+    """
+    M = differences @ differences.T
+    ridge = 1e-10 * np.trace(M)
+    if ridge == 0:  # nothing has moved: the last epoch is as good as any
+        return np.eye(len(M))[-1]
+    weights = np.linalg.solve(M + ridge * np.eye(len(M)), np.ones(len(M)))
+    return weights / weights.sum()
 
 
 def _for_labels(values: np.ndarray) -> np.ndarray:

@@ -161,9 +161,15 @@ def _sums(target, low, high, ridge, A, U):
     """Dual value, gap and largest violation of each label, shape (L, 3)."""
     sums = np.empty((A.shape[0], 3))
     for k in numba.prange(A.shape[0]):
-        pull = np.empty(A.shape[1])
-        sums[k] = pulls(target[k], low[k], high[k], ridge[k], A[k], U[k], pull)
+        _write_sums(target[k], low[k], high[k], ridge[k], A[k], U[k], sums[k])
     return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_sums(target, low, high, ridge, a, u, sums):
+    """As `_sums`, for one label: a function of its own compiles faster than the body of a loop over threads."""
+    pull = np.empty(a.size)
+    sums[0], sums[1], sums[2] = pulls(target, low, high, ridge, a, u, pull)
 
 
 @numba.njit(cache=True, nogil=True)

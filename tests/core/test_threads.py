@@ -1,0 +1,61 @@
+"""Compiled tasks side by side: results in order, errors passed on, nothing running afterwards."""
+
+import multiprocessing
+import threading
+import time
+
+import numba
+import pytest
+
+from gramian._core.threads import side_by_side
+
+pytestmark = pytest.mark.usefixtures("all_threads")
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 100])
+def test_results_are_in_order(count):
+    assert side_by_side(lambda number: number**2, count) == [k**2 for k in range(count)]
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="there is one thread only")
+def test_tasks_run_at_the_same_time():
+    both = threading.Barrier(2, timeout=60)
+    side_by_side(lambda number: both.wait(), 2)  # would wait in vain for a second thread
+    assert not both.broken
+
+
+def test_one_thread_runs_all_tasks_itself(one_thread):
+    numba.set_num_threads(1)
+    names = side_by_side(lambda number: threading.current_thread().name, 5)
+    assert set(names) == {threading.current_thread().name}
+
+
+def test_after_an_error_nothing_runs():
+    running, begun = set(), []
+
+    def task(number):
+        begun.append(number)
+        running.add(number)
+        try:
+            time.sleep(0.01)
+            if number == 1:
+                raise ZeroDivisionError("of task 1")
+        finally:
+            running.discard(number)
+
+    with pytest.raises(ZeroDivisionError, match="of task 1"):
+        side_by_side(task, 1000)
+    assert not running
+    assert len(begun) < 1000
+
+
+def _squares(count):
+    return side_by_side(lambda number: number**2, count)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    _squares(4)  # the parent's threads exist now, and the child's copy of them does not run
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(_squares, (4,)).get(timeout=60) == [0, 1, 4, 9]
