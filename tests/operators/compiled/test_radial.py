@@ -226,11 +226,11 @@ def test_scratch_memory(d, k, n):
 
 
 @pytest.mark.parametrize("symmetric, dtype, n, m, d, k", [
-    (True, np.float64, 4200, 4200, 784, 100),
+    pytest.param(True, np.float64, 4200, 4200, 784, 100, marks=pytest.mark.slow),
     (True, np.float64, 2100, 2100, 784, 256),
-    (True, np.float32, 9000, 9000, 784, 250),
+    pytest.param(True, np.float32, 9000, 9000, 784, 250, marks=pytest.mark.slow),
     (False, np.float64, 300, 3000, 10, 3000),
-    (False, np.float64, 2100, 2100, 1000, 1000),
+    pytest.param(False, np.float64, 2100, 2100, 1000, 1000, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_scratch_memory_with_many_columns(symmetric, dtype, n, m, d, k):
     """Beside inputs and output: what blocks and sums take, the panel of columns leaves to them."""
@@ -259,6 +259,7 @@ def test_sums_in_the_output_itself(d, k, dtype, tolerance, monkeypatch):
     assert error(product, dense(X, X, scale), B) < tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resets the peak through /proc")
 def test_peak_resident_memory():
     """What the operating system sees, allocations inside compiled code included."""

@@ -218,8 +218,7 @@ def test_little_memory(kernel, dtype):
         check_operator(PairGram(kernel, Z, X), pair_gram(kernel, Z, X))
 
 
-@pytest.mark.parametrize("n_left, n_right", [(40, 7), (7, 40)])
-@pytest.mark.parametrize("observed", [30, 270])
+@pytest.mark.parametrize("n_left, n_right, observed", [(40, 7, 30), (7, 40, 270)])
 def test_either_side_is_streamed(n_left, n_right, observed, rng):
     """Few and nearly all cells, many left and many right objects, two columns at once."""
     kernel = pk.Kronecker(RBF(2.0) + White(0.3), RBF(1.5))
