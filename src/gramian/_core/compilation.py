@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.core.cpu_options import ParallelOptions
 
@@ -31,6 +32,13 @@ def parallel_loops(*, cache: bool = True, **options: Any) -> Any:
     # a dictionary, the public way to say this, is empty after the first signature
     only_loops: Any = ParallelOptions(dict.fromkeys(others, False))
     return numba.njit(cache=cache, parallel=only_loops, **options)
+
+
+def read_only(values: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to: loops are compiled once and not anew for memory-mapped arrays."""
+    view = values.view(np.ndarray)
+    view.setflags(write=False)
+    return view
 
 
 class _Deferral(event.Listener):

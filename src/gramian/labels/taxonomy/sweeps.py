@@ -155,7 +155,9 @@ def _sweep_rows(B, out, start, stop, steps):
         for j in range(0, B.shape[2], _LANES):
             width = min(_LANES, B.shape[2] - j)
             if steps.source.size < steps.n_nodes:
-                buffer[:] = 0
+                for p in range(steps.n_nodes):
+                    for s in range(_LANES):
+                        buffer[p, s] = 0
             _load(B, i, j, height, width, steps.source, buffer)
             if steps.up:
                 _add_children(buffer, inner, first, last)
@@ -198,7 +200,8 @@ def _add_children(buffer, inner, first, last):
 @njit(cache=True)
 def _load(B, i, j, height, width, source, buffer):
     if width == 1 and height == _LANES:  # a transposition, four rows at a time
-        for r in range(0, _LANES, 4):
+        # as many as lanes, but a number that the compiler knows would give it four copies of the loop to compile
+        for r in range(0, height, 4):
             a, b, c, d = B[i + r], B[i + r + 1], B[i + r + 2], B[i + r + 3]
             for k in range(source.size):
                 lanes = buffer[source[k]]
@@ -220,7 +223,7 @@ def _load(B, i, j, height, width, source, buffer):
 @njit(cache=True)
 def _store(buffer, target, i, j, height, width, out):
     if width == 1 and height == _LANES:
-        for r in range(0, _LANES, 4):
+        for r in range(0, height, 4):
             a, b, c, d = out[i + r], out[i + r + 1], out[i + r + 2], out[i + r + 3]
             for k in range(target.size):
                 lanes = buffer[target[k]]

@@ -39,6 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian._core.arrays import row_blocks
+from gramian._core.compilation import read_only
 from gramian._core.threads import exclusive, single_threaded_blas
 from gramian.operators.compiled.radial_loops import (
     CHUNK,
@@ -126,7 +127,7 @@ def radial_product(
         return np.zeros((n, k), dtype)
     route = _choose_route(d, k, profile)
     units = choose_units(Z, np.asarray(length_scale, np.float64), PROFILES[profile], route, dtype)
-    B = np.ascontiguousarray(B, dtype)
+    B = read_only(np.ascontiguousarray(B, dtype))
     return _ROUTES[route](X, Z, B, units).product()
 
 
@@ -309,7 +310,9 @@ class _Fused(_Route):
         for J in row_blocks(z.shape[1], 1, self.size):
             rows = slice(panel.start + J.start, panel.start + J.stop)
             z[:, J] = prepare(self.Z, rows, self.units, self.dtype)[: J.stop - J.start].T
-        return panel.start, Points(z, np.ascontiguousarray(self.B[panel].T), z[0, :0])
+        # read-only even where it is a copy: the loops are compiled once
+        B = read_only(np.ascontiguousarray(self.B[panel].T))
+        return panel.start, Points(z, B, z[0, :0])
 
     def multiply(self, rows, columns, first, last, totals, column_totals):
         start, columns = columns

@@ -25,7 +25,7 @@ from contextlib import nullcontext
 import numpy as np
 from numba import prange
 
-from gramian._core.compilation import parallel_loops
+from gramian._core.compilation import parallel_loops, read_only
 from gramian._core.threads import exclusive, one_thread
 from gramian.operators.compiled.radial_loops import FLAGS
 
@@ -71,7 +71,7 @@ def skinny_product(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     whole = M.shape[0] - M.shape[0] % _ROWS
     alone = M.size < SMALL_MATRIX
     with exclusive(), one_thread() if alone else nullcontext():
-        _multiply(M[:whole], np.ascontiguousarray(B.T), out)
+        _multiply(read_only(M[:whole]), read_only(np.ascontiguousarray(B.T)), out)
     out[whole:] = M[whole:] @ B
     return out
 

@@ -33,7 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import get_num_threads, njit, prange
 
-from gramian._core.compilation import parallel_loops
+from gramian._core.compilation import parallel_loops, read_only
 from gramian._core.threads import exclusive
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
@@ -69,8 +69,8 @@ def sparse_dot(A: sp.csr_array | sp.csr_matrix, B: np.ndarray) -> np.ndarray:
     if B.ndim != 2 or B.shape[0] != A.shape[1]:
         raise ValueError(f"B has shape {B.shape}; A has {A.shape[1]} columns.")
     dtype = np.float32 if np.result_type(A.data, B) == np.float32 else np.float64
-    data, B = (np.ascontiguousarray(part, dtype) for part in (A.data, B))
-    indptr, indices = np.ascontiguousarray(A.indptr), np.ascontiguousarray(A.indices)
+    data, B = (read_only(np.ascontiguousarray(part, dtype)) for part in (A.data, B))
+    indptr, indices = (read_only(np.ascontiguousarray(part)) for part in (A.indptr, A.indices))
     n, k = A.shape[0], B.shape[1]
     out = np.empty((n, k), dtype)
     if out.size == 0:
@@ -98,8 +98,11 @@ def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
     if blocks < 2 * threads or X.shape[0] == 0:  # too few blocks to share out
         product = sparse_dot(X, sparse_dot(Zt, B.astype(X.dtype, copy=False)))
         return product.astype(B.dtype, copy=False)
-    left, right = ((A.indptr, A.indices, np.ascontiguousarray(A.data)) for A in (X, Zt))
-    B = np.ascontiguousarray(B)
+    left, right = (
+        tuple(read_only(np.ascontiguousarray(part)) for part in (A.indptr, A.indices, A.data))
+        for A in (X, Zt)
+    )
+    B = read_only(np.ascontiguousarray(B))
     out = np.empty((X.shape[0], B.shape[1]), B.dtype)
     size = max(1, _REGION_WORK // (1 + (X.nnz + Zt.nnz) * _WIDTH)) * threads  # blocks of a region
     for first in range(0, blocks, size):
@@ -124,7 +127,8 @@ def _cut(indptr: np.ndarray, first: int, last: int, parts: int) -> np.ndarray:
 
 @njit(cache=True, fastmath={"contract"})
 def _row_times_block(columns, values, B, row):
-    row[:] = 0
+    for k in range(row.size):  # a slice would take seconds to compile
+        row[k] = 0
     whole = values.size - values.size % 4
     for p in range(0, whole, 4):  # four entries share a load and a store of the sum
         a, b, c, d = values[p], values[p + 1], values[p + 2], values[p + 3]
@@ -156,16 +160,19 @@ def _gram_blocks(X, Zt, B, first, last, threads, out):
         for block in range(first + task, last, threads):
             j = block * _WIDTH
             width = min(B.shape[1] - j, _WIDTH)
-            packed[:, width:] = 0
             for i in range(B.shape[0]):
-                packed[i, :width] = B[i, j : j + width]
+                for k in range(width):
+                    packed[i, k] = B[i, j + k]
+                for k in range(width, _WIDTH):
+                    packed[i, k] = 0
             for f in range(middle.shape[0]):
                 entries = slice(Zt[0][f], Zt[0][f + 1])
                 _row_times_block(Zt[1][entries], Zt[2][entries], packed, middle[f])
             for i in range(out.shape[0]):
                 entries = slice(X[0][i], X[0][i + 1])
                 _row_times_block(X[1][entries], X[2][entries], middle, row)
-                out[i, j : j + width] = row[:width]
+                for k in range(width):
+                    out[i, j + k] = row[k]
 
 
 @parallel_loops(fastmath={"contract", "reassoc"})

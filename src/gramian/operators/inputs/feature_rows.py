@@ -25,6 +25,7 @@ from numba import types
 from numba.extending import overload
 
 from gramian._core.arrays import Array
+from gramian._core.compilation import read_only
 from gramian.kernels import Kernel
 from gramian.operators.inputs.gram_rows import GramRows, check_diagonal
 
@@ -74,10 +75,10 @@ class FeatureRows:
             self._diagonal = np.asarray(squares.sum(axis=1))
             self.n_entries = X.nnz / max(1, n)
             indices = X.indices.astype(np.int32, copy=False).view(np.uint32)
-            self.compiled = (X.indptr.astype(np.uint64), indices, _read_only(X.data))
+            self.compiled = (X.indptr.astype(np.uint64), indices, read_only(X.data))
         else:
             self.X = np.ascontiguousarray(X)
-            self.compiled = _read_only(self.X)
+            self.compiled = read_only(self.X)
             self._diagonal = np.einsum("ij,ij->i", X, X, dtype=np.float64)
             self.n_entries = float(X.shape[1])
         self.n_features = int(self.X.shape[1])
@@ -117,13 +118,6 @@ class FeatureRows:
 def as_rows(inputs: Any) -> Any:
     """Return `GramRows` and `FeatureRows` as they are, and an array of features as `FeatureRows`."""
     return inputs if isinstance(inputs, GramRows | FeatureRows) else FeatureRows(inputs)
-
-
-def _read_only(values: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to: loops are compiled once and not anew for memory-mapped examples."""
-    view = values.view(np.ndarray)
-    view.setflags(write=False)
-    return view
 
 
 def _without_empty_columns(X: Any) -> Any:

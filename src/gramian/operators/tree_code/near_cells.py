@@ -102,7 +102,9 @@ def find_near_cells(task: Task, most_pairs: float) -> NearCells | None:
     X, error, dtype = task.X, task.error, task.dtype
     profile = PROFILES[task.profile]
     units = choose_units(task.sources, task.length_scale, profile, "fused", dtype)
-    exact = units.profile._replace(gain=float(units.profile.gain))
+    gain, rooted, linear, square = units.profile
+    # in float64 whatever the dtype of the products, and so compiled once
+    exact = Profile(float(gain), rooted, float(linear), float(square))
     source_order, sources = _tree(task.sources, units)
     target_order, targets = (source_order, sources) if task.Z is None else _tree(X, units)
     leaves = np.flatnonzero(targets.leaf)

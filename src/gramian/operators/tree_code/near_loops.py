@@ -138,14 +138,17 @@ def list_near(tree, targets, radius, profile, starts, runs):
 def near_product(lists, B, profile, first, last, out):
     """Products of the target cells first to last − 1 with their near points, into rows of out; B is (k, m).
 
-    Near points are gathered to strips, because runs are short.
+    Near points are gathered to strips, because runs are short. Entries are copied one by one: slices take twice as
+    long to compile.
     """
     X, Z, begin, end, starts, runs = lists
     for cell in prange(first, last):
-        n = end[cell] - begin[cell]
+        start, n = begin[cell], end[cell] - begin[cell]
         rows = -(-n // GROUP) * GROUP
         points = np.zeros((rows, X.shape[1]), X.dtype)
-        points[:n] = X[begin[cell] : end[cell]]
+        for i in range(n):
+            for f in range(X.shape[1]):
+                points[i, f] = X[start + i, f]
         totals = np.zeros((rows, B.shape[0]))
         S = np.empty((GROUP, STRIP), X.dtype)
         near = np.empty((Z.shape[0], STRIP), X.dtype)
@@ -167,9 +170,11 @@ def near_product(lists, B, profile, first, last, out):
                 if j + size == runs[run, 1]:
                     run, done = run + 1, 0
             for i in range(0, rows, GROUP):
-                distances(points, i, near, 0, S[0, :width], S[1, :width])
-                distances(points, i + 2, near, 0, S[2, :width], S[3, :width])
+                for r in range(0, GROUP, 2):
+                    distances(points, i + r, near, 0, S[r, :width], S[r + 1, :width])
                 for r in range(GROUP):
                     apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, y, 0, totals[i : i + GROUP])
-        out[begin[cell] : end[cell]] = totals[:n]
+        for i in range(n):
+            for k in range(B.shape[0]):
+                out[start + i, k] = totals[i, k]

@@ -88,7 +88,9 @@ def _ascend(dual, unit, square, q, f, change):
     beta = dual.beta[dual.begin[unit] : dual.begin[unit + 1]]
     offset = dual.start[label]
     _mixed(dual, dual.spans[label, 0], dual.spans[label, 1], q, f)
-    total = beta.sum()
+    total = 0.0
+    for value in beta:
+        total += value
     changed = False
     for _ in range(MAX_STEPS):
         best, most = -1, 0.0
@@ -153,11 +155,13 @@ def visit(X, squares, places, order, dual, P, A):
     q, f, change = np.empty(m), np.empty(m), np.zeros(m)
     touched = 0
     for k, x in zip(order, places):
-        first, last = dual.spans[dual.labels[k]]
+        label = dual.labels[k]
+        first, last = dual.spans[label, 0], dual.spans[label, 1]
         if dual.caps[k] == 0 or first == last:
             continue
         if by_scores:
-            q[first:last] = P[x, first:last]
+            for output in range(first, last):  # a slice would take a second to compile
+                q[output] = P[x, output]
         else:
             panel_dot(X, x, P, first, last, q)
         if not _ascend(dual, k, squares[x], q, f, change):
@@ -195,8 +199,8 @@ def scan(X, dual, P, losses, gaps, chunks):
     for chunk in numba.prange(chunks):
         q, f = np.empty(m), np.empty(m)
         for k in range(chunk * size // chunks, (chunk + 1) * size // chunks):
-            first, last = dual.spans[dual.labels[k]]
-            panel_dot(X, dual.examples[k], P, first, last, q)
+            label = dual.labels[k]
+            panel_dot(X, dual.examples[k], P, dual.spans[label, 0], dual.spans[label, 1], q)
             losses[k], gaps[k] = _gap(dual, k, q, f)
 
 
