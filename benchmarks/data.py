@@ -160,6 +160,24 @@ def load_rcv1(folder: str | None) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     return X[train], Y[train], X[test], Y[test]
 
 
+def load_hierarchy(
+    folder: str | None, name: str, leafmost: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, str | None]]:
+    """Read "enron" or "cellcycle_FUN": X_train, Y_train, X_test, Y_test, and the parent of each label.
+
+    Labels are 0 or 1, in the order of the parents: all on the paths of an example, or the last of each path only.
+    """
+    with np.load(data_file(folder, f"hierarchy/{name}.npz"), allow_pickle=False) as arrays:
+        nodes = [str(node) for node in arrays["nodes"]]
+        parent = {int(child): int(up) for child, up in arrays["edges_child_parent"]}
+        names = {nodes[k]: nodes[parent[k]] if k in parent else None for k in range(len(nodes))}
+        parts = []
+        for part in ("train", "test"):
+            bits = arrays[f"Y_leafmost_{part}_bits" if leafmost else f"Y_{part}_bits"]
+            parts += [arrays[f"X_{part}"].astype(float), _unpacked(bits, len(nodes)).astype(int)]
+    return (*parts, names)
+
+
 def load_attributes(folder: str | None, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Read "apascal_train", "apascal_test" or "ayahoo_test": 64 attributes (0 or 1) and the class of each object."""
     with np.load(data_file(folder, f"attributes/{name}.npz"), allow_pickle=False) as arrays:

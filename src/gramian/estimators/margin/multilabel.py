@@ -169,7 +169,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     kernel: Any = "linear"
     _: KW_ONLY
     shrinkage: Any = "auto"
-    loss: Any = "hamming"
+    loss: Any = "squared_hinge"
     metric: str = "hamming"
     solver: str = "auto"
     warm_start: bool = False

@@ -14,7 +14,7 @@ Method
     - *Worst label first.* One label at a time, always the one with the largest gap; all others are told after each
       visit. For strong correlations, where each visit changes what all labels need.
 
-    Squared hinge losses put a ridge on the diagonal of the working sets, and are visited side by side.
+    Squared hinge losses put a ridge on the diagonal of the working sets.
 
 Cost
     n multiply-adds for each coefficient a visit changes, n L for each visit to a correlated label. Rows of K are read
@@ -113,9 +113,7 @@ class _BlockedAscent(Ascent):
         self.batches = label_batches(self.R)
         # batches of hardly more than one label: nothing to gain side by side
         few_batches = len(self.batches) <= BATCHES_A_LABEL * len(self.A)
-        # the gaps that the worst label is chosen by are kept for losses that are not squared only
-        self.always_side_by_side = not self.correlated or self.problem.squared
-        self.side_by_side = self.always_side_by_side or few_batches
+        self.side_by_side = not self.correlated or few_batches
         if matrix is None:  # evaluating rows takes all threads
             self.batches = [np.array([k]) for k in range(len(self.A))]
 
@@ -141,7 +139,7 @@ class _BlockedAscent(Ascent):
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         # the first sweep starts from nothing, where gaps say little
         slow = self.n_sweeps > 1 and gaps.sum() > SLOW_SWEEP * self.last_gap
-        if slow and not self.always_side_by_side:
+        if slow and self.correlated:
             self.side_by_side = False
         # no label need be better than its share of the tolerance, or than rounding allows
         floor = max(0.3 * self.tol, 1e-14) * objective / len(self.A)
@@ -173,8 +171,8 @@ class _BlockedAscent(Ascent):
 
     def sweep_worst_first(self, gaps: np.ndarray, floor: float) -> None:
         """Visit as many labels as there are, always the one with the largest gap, and tell all others at once."""
-        _, R, target, low, high, _, A, V = self.labels
-        pull, gaps = target - self.latent(), gaps.copy()
+        _, _, target, low, high, _, A, V = self.labels
+        lack, gaps = target - self.latent(), gaps.copy()
         up, down = (np.subtract(end, A, dtype=np.float32) for end in (high, low))
         for _ in range(len(A)):
             k = int(np.argmax(gaps))
@@ -184,7 +182,7 @@ class _BlockedAscent(Ascent):
             A[k] = visit.coefficients
             V[k] += visit.change
             up[k], down[k] = high[k] - A[k], low[k] - A[k]
-            loops.tell_others(R[k], visit.change, pull, up, down, gaps)
+            loops.tell_others(self.labels, k, visit.change, lack, up, down, gaps)
             self.operations += visit.operations + float(A.size)
 
     def _visit(self, batch: np.ndarray, factor: float, floor: float, place: int) -> _Visit:

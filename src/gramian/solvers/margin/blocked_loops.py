@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from gramian.solvers.margin.problem import pulls
+from gramian.solvers.margin.problem import gap_with_ridge, pulls
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
 MAX_ROUNDS = 1000  # in one visit
@@ -227,22 +227,37 @@ def mixed(V, weights, u):
 
 
 @numba.njit(cache=True, nogil=True)
-def tell_others(weights, change, pull, up, down, gaps):
-    """Subtract ``weights`` × ``change`` from the pulls of all labels, and write their gaps.
+def tell_others(labels, label, change, lack, up, down, gaps):
+    """Let the lacks T − R V of all labels follow the change of one row of V, and write their gaps.
 
-    ``up`` = high − A and ``down`` = low − A are in float32: they only weigh pulls. Losses are not squared.
+    ``up`` = high − A and ``down`` = low − A are in float32: they only weigh lacks, of losses that are not squared.
     """
     # in parallel it took twice as long: threads must be woken after each visit
-    for k in range(weights.size):
-        gaps[k] = _shifted_gap(weights[k], change, pull[k], up[k], down[k])
+    for k in range(gaps.size):
+        weight = labels.R[label, k]
+        if labels.ridge.shape[1] == 0:
+            gaps[k] = _shifted_gap(weight, change, lack[k], up[k], down[k])
+        else:
+            gaps[k] = _shifted_gap_with_ridge(labels, k, weight, change, lack[k])
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _shifted_gap(weight, change, pull, up, down):
-    """Subtract a multiple of ``change`` from the pulls of a label; return its gap."""
+def _shifted_gap(weight, change, lack, up, down):
+    """Subtract a multiple of ``change`` from the lacks of a label; return its gap."""
     gap = 0.0
-    for i in range(pull.size):
-        p = pull[i] - weight * change[i]
-        pull[i] = p
+    for i in range(lack.size):
+        p = lack[i] - weight * change[i]
+        lack[i] = p
         gap += max(p, 0.0) * up[i] + min(p, 0.0) * down[i]
+    return gap
+
+
+@numba.njit(cache=True, nogil=True)
+def _shifted_gap_with_ridge(labels, k, weight, change, lack):
+    """As `_shifted_gap`, for squared hinge losses."""
+    gap = 0.0
+    for i in range(lack.size):
+        lack[i] -= weight * change[i]
+        bound = labels.high[k, i] + labels.low[k, i]
+        gap += gap_with_ridge(lack[i], labels.ridge[k, i], bound, labels.A[k, i])
     return gap

@@ -1,0 +1,83 @@
+"""The part of `defaults.py` about trees: what `HierarchicalSVC(tree)` gives, against its five methods and peers.
+
+Every method chooses its own C by its own folds, as the default does; peers choose theirs by `GridSearchCV` with
+shuffled folds. Scores are 0/1 losses in percent, where an answer below a true inner node is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from data import load_hierarchy
+from hierarchical_svm import GRID, PerParentNode, losses, significance
+from hierarchical_svm_data import METHODS, TASKS
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.extmath import row_norms
+from tables import Outcomes, header, number, report, row
+from timing import once
+
+from gramian import HierarchicalSVC
+from gramian.labels import Taxonomy
+
+TREE_SETS = ("ccat", "mcat", "ecat", "ccat-h", "20news", "imclef07a")
+LEVEL = 0.05  # below which the test for resampled splits calls a difference more than noise
+FOLDS = 3
+
+
+def trees_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes) -> None:
+    for name, tree, X, y in _other_trees(folder):
+        model = HierarchicalSVC(tree).fit(X, y)
+        answers = np.isin(model.predict(X[:50]), tree.names).all()
+        report(bool(answers), f"{name}: {tree.n_nodes} nodes, default fit works", outcomes)
+    header("task", "default", "s", *METHODS, "hiclass", "LinearSVC", "p to the best")
+    near = 0
+    for name in TREE_SETS:
+        task = TASKS[name](folder, False)
+        found = []
+        for seed in range(seeds):
+            X, y, X_test, y_test = task.split(seed)
+            ratio = len(y_test) / len(y)
+            default = HierarchicalSVC(task.tree, random_state=seed)
+            default.set_params(C=1.0).fit(X[:200], y[:200])  # compiles
+            seconds, _ = once(lambda m=default, X=X, y=y: m.set_params(C="auto").fit(X, y))
+            models = [HierarchicalSVC(task.tree, method, random_state=seed) for method in METHODS]
+            models += _peers(task.tree, X, seed)
+            errors = [
+                losses(y_test, model.predict(X_test), task.tree)[0]
+                for model in (default, *(model.fit(X, y) for model in models))
+            ]
+            found.append([errors[0], seconds, *errors[1:]])
+        cells = np.array(found)
+        own = cells[:, 2 : 2 + len(METHODS)]
+        best = own[:, own.mean(axis=0).argmin()]
+        p = significance(cells[:, 0], best, ratio)
+        within = cells[:, 0].mean() <= best.mean() or p >= LEVEL
+        near += within
+        row(name, *(number(value, ".4g") for value in cells.mean(axis=0)), number(p, ".2g"))
+    report(near >= 4, f"default within noise of the best method on {near} of 6", outcomes)
+
+
+def _peers(tree: Taxonomy, X: Any, seed: int) -> list[GridSearchCV]:
+    """hiclass and LinearSVC, with C for each example from the grid of `hierarchical_svm.py`."""
+    grid = [C / float(row_norms(X, squared=True).mean()) for C in GRID]
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    machine = LinearSVC(random_state=0)
+    return [
+        GridSearchCV(PerParentNode(tree, machine), {"local_classifier__C": grid}, cv=folds),
+        GridSearchCV(machine, {"C": grid}, cv=folds),
+    ]
+
+
+def _other_trees(folder: str | None) -> Iterator[tuple[str, Taxonomy, Any, np.ndarray]]:
+    """Trees of examples with several labels, of which one at random is taken."""
+    rng = np.random.default_rng(0)
+    for name in ("enron", "cellcycle_FUN"):
+        X, Y, _, _, parents = load_hierarchy(folder, name, leafmost=True)
+        known = Y.any(axis=1)
+        X, Y, tree = np.nan_to_num(X[known]), Y[known], Taxonomy.from_parents(parents)
+        chosen = [rng.choice(np.flatnonzero(labels)) for labels in Y]
+        yield name, tree, StandardScaler().fit_transform(X), np.array(list(parents))[chosen]
