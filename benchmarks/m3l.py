@@ -128,7 +128,7 @@ def median_of(repeats: int, function: Callable[[], Any]) -> tuple[float, Any]:
 
 def fitted(task: Task, tol: float, repeats: int, **options: Any) -> Run:
     def fit() -> M3LClassifier:
-        return M3LClassifier(C, tol=tol, **options).fit(task.X, task.signs)
+        return M3LClassifier(C, loss="hamming", tol=tol, **options).fit(task.X, task.signs)
 
     seconds, model = median_of(repeats, fit)
     return Run(tol, seconds, model.solution_.relative_gap, model)

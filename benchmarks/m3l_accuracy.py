@@ -290,7 +290,7 @@ def methods(task: Draw, seed: int) -> dict[str, Callable[[], Any]]:
 
     def m3l(R: np.ndarray | None = None, weights: Any = None) -> M3LClassifier:
         options = {"class_weight": weights, "solver": "smo", "tol": 1e-3}
-        return M3LClassifier(label_correlation=R, kernel=kernel, **options)
+        return M3LClassifier(label_correlation=R, kernel=kernel, loss="hamming", **options)
 
     def tuned(estimator: Any, grid: dict[str, Any]) -> GridSearchCV:
         search = GridSearchCV(estimator, grid, scoring=_score, cv=task.folds, error_score="raise")

@@ -91,7 +91,9 @@ for i, triple in enumerate(triples):
     constant.append(np.mean(usual != truth))
     for j, shrinkage in enumerate(priors.values()):
         for k, C in enumerate(penalties):
-            model = AttributeClassifier(signatures, M3LClassifier(C, tol=1e-3), shrinkage=shrinkage)
+            model = AttributeClassifier(
+                signatures, M3LClassifier(C, loss="hamming", tol=1e-3), shrinkage=shrinkage
+            )
             model.fit(X[train], y[train])
             wrong[i, j, k] = np.mean(model.predict_attributes(X[new]) != truth)
             right[i, j, k] = model.score(X[new], y[new])
@@ -133,7 +135,9 @@ correlations = np.linspace(-0.9, 0.9, 7).round(2)
 
 def losses_against_r(C, X, Y, X_new, Y_new):
     priors = [[[1.0, r], [r, 1.0]] for r in correlations]
-    models = [M3LClassifier(C, label_correlation=R, tol=1e-3).fit(X, Y) for R in priors]
+    models = [
+        M3LClassifier(C, label_correlation=R, loss="hamming", tol=1e-3).fit(X, Y) for R in priors
+    ]
     return [np.mean(model.predict(X_new) != Y_new) for model in models]
 
 

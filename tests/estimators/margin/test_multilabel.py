@@ -97,7 +97,9 @@ def test_every_solver_finds_the_optimum(optimum, kernel, solver):
     tol = (
         1e-9 if solver == "coordinate" else 1e-12
     )  # single steps reach no more in a thousand sweeps
-    model = M3LClassifier(0.2, R, kernel, solver=solver, intercept_variance=0.7, tol=tol)
+    model = M3LClassifier(
+        0.2, R, kernel, loss="hamming", solver=solver, intercept_variance=0.7, tol=tol
+    )
     model.fit(X[:14], Y[:14])
     close(model.decision_function(NEW), optimum[repr(kernel)])
     assert model.solver_ == solver
@@ -112,11 +114,12 @@ def test_without_correlation_labels_are_alone():
     close(together, identity)
 
 
-def test_linear_model_is_linear_svc():
+@pytest.mark.parametrize(("loss", "theirs"), [("hamming", "hinge"), ("squared_hinge",) * 2])
+def test_linear_model_is_linear_svc(loss, theirs):
     """With twice the C; the extra feature is LinearSVC's own way to have an intercept."""
-    model = M3LClassifier(0.05, intercept_variance=4.0, **TIGHT).fit(X, Y)
+    model = M3LClassifier(0.05, loss=loss, intercept_variance=4.0, **TIGHT).fit(X, Y)
     for label in range(4):
-        other = LinearSVC(C=0.1, loss="hinge", intercept_scaling=2.0, tol=1e-9, max_iter=10**6)
+        other = LinearSVC(C=0.1, loss=theirs, intercept_scaling=2.0, tol=1e-9, max_iter=10**6)
         other.fit(X, Y[:, label])
         close(model.coef_[label], other.coef_[0], atol=1e-4)
         close(model.intercept_[label], other.intercept_[0], atol=1e-4)
@@ -135,9 +138,9 @@ def test_correlation_shapes_a_label_without_positive_examples():
     y = Y[:, :2].copy()
     y[:, 1] = 0
     opposed = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    alone = decided(M3LClassifier(1.0, solver="smo", **TIGHT), y)
-    assert alone[:, 1].std() < 1e-6
-    own, shaped = decided(M3LClassifier(1.0, label_correlation=opposed, solver="smo", **TIGHT), y).T
+    hinge = M3LClassifier(1.0, loss="hamming", solver="smo", **TIGHT)
+    assert decided(hinge, y)[:, 1].std() < 1e-6
+    own, shaped = decided(hinge.set_params(label_correlation=opposed), y).T
     assert shaped.std() > 0.05
     assert np.corrcoef(own, shaped)[0, 1] < -0.8
     assert (shaped < 0).all()
@@ -313,7 +316,7 @@ def test_correlation_from_y():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_hamming_loss_in_other_words(kernel):
-    expected = decided(M3LClassifier(0.5, R, kernel))
+    expected = decided(M3LClassifier(0.5, R, kernel, loss="hamming"))
     same = [np.full(4, 2.0), np.full((2, 4), 2.0), [2, 2, 2, 2], lambda signs: 2.0 + 0 * signs]
     for loss in same:
         close(decided(M3LClassifier(0.5, R, kernel, loss=loss)), expected, atol=1e-12)
@@ -348,7 +351,8 @@ def test_loss_from_the_kernel(kernel):
     assert costs.min() > 0
     close(decided(model), decided(M3LClassifier(0.5, DOMINANT, kernel, loss=lambda _: costs, **TIGHT)))  # fmt: skip
     independent = M3LClassifier(0.5, None, kernel, loss="correlation", **TIGHT)
-    close(decided(independent), decided(M3LClassifier(0.5, kernel=kernel, **TIGHT)))
+    hamming = M3LClassifier(0.5, kernel=kernel, loss="hamming", **TIGHT)
+    close(decided(independent), decided(hamming))
 
 
 def test_loss_from_the_kernel_needs_weak_correlations():
@@ -405,7 +409,8 @@ def test_balanced_class_weights():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("kernel", "solver"), SOLVERS)
 def test_fitted_attributes(kernel, solver, dtype, container):
-    model = M3LClassifier(0.02, R, kernel, solver=solver).fit(container(X.astype(dtype)), Y)
+    model = M3LClassifier(0.02, R, kernel, loss="hamming", solver=solver)
+    model.fit(container(X.astype(dtype)), Y)
     if kernel == "linear":
         assert model.coef_.shape == (4, 5)
         assert model.coef_.dtype == dtype
@@ -420,7 +425,7 @@ def test_fitted_attributes(kernel, solver, dtype, container):
     assert model.intercept_.dtype == dtype
     values = model.decision_function(container(NEW.astype(dtype)))
     assert values.dtype == dtype
-    reference = M3LClassifier(0.02, R, kernel, solver=solver, **TIGHT).fit(X, Y)
+    reference = clone(model).set_params(**TIGHT).fit(X, Y)
     close(values, reference.decision_function(NEW), atol=0.02)
     for other in (NEW.astype(dtype), sp.csr_array(NEW.astype(dtype))):
         close(model.decision_function(other), values, atol=1e-5)
@@ -495,7 +500,7 @@ def _noisy():
 def test_probabilities_are_calibrated(kernel):
     """They rise with the decision values, and are better than those values cut to the unit interval."""
     X, Y = _noisy()
-    model = M3LClassifier(0.5, np.eye(3) + 0.1, kernel, probability=True, cv=4)
+    model = M3LClassifier(0.5, np.eye(3) + 0.1, kernel, loss="hamming", probability=True, cv=4)
     model.fit(X[:200], Y[:200])
     P, values = model.predict_proba(X[200:]), model.decision_function(X[200:])
     assert P.shape == (200, 3)

@@ -43,7 +43,7 @@ ESTIMATORS = [
     M3LClassifier(1.0),
     M3LClassifier(1.0, alike, solver="smo"),
     M3LClassifier(1.0, alike, kernel="rbf", intercept_variance=0.0),
-    M3LClassifier(1.0, alike, kernel="rbf", probability=True, cv=3),
+    M3LClassifier(1.0, alike, kernel="rbf", loss="hamming", probability=True, cv=3),
 ]
 
 

@@ -219,7 +219,7 @@ def test_without_correlation_attributes_are_independent_svms():
     same = AttributeClassifier(ANIMALS, given, candidates="all").fit(X, Y)
     np.testing.assert_allclose(same.attribute_scores(NEW), model.attribute_scores(NEW), atol=1e-5)
     for attribute, scores in enumerate(model.attribute_scores(NEW).T):
-        svm = LinearSVC(C=2.0, loss="hinge", tol=1e-10, max_iter=100_000)
+        svm = LinearSVC(C=2.0, tol=1e-10, max_iter=100_000)
         svm.fit(X, [ANIMALS[name][attribute] for name in Y])
         np.testing.assert_allclose(scores, svm.decision_function(NEW), atol=1e-3)
 

@@ -53,11 +53,11 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 class M3LClassifier(ClassifierMixin, MarginMachine):
     """Max-margin multi-label classification (M3L): one SVM for each label, coupled by a prior label correlation R.
 
-    Minimises ``2 C Σ_il w_i max(0, 1 − y_il u_l(x_i)) + ½ Σ_lk (R⁻¹)_lk ⟨f_l, f_k⟩`` over ``u_l = f_l + b_l``
-    with signs y = ±1. A positive entry of R draws the functions of two labels towards each other, a negative one
-    apart; with R = I they are independent SVMs (one-vs-all, each with twice this C). The cost of a fit grows
-    linearly in the number of labels, whatever R. The optimum u is unique, and `solution_` certifies how close the
-    fit is.
+    Minimises ``2 C Σ_il w_i max(0, 1 − y_il u_l(x_i))² + ½ Σ_lk (R⁻¹)_lk ⟨f_l, f_k⟩`` over ``u_l = f_l + b_l``
+    with signs y = ±1; losses are not squared, as in the paper, with ``loss="hamming"``. A positive entry of R draws
+    the functions of two labels towards each other, a negative one apart; with R = I they are independent SVMs
+    (one-vs-all, each with twice this C). The cost of a fit grows linearly in the number of labels, whatever R. The
+    optimum u is unique, and `solution_` certifies how close the fit is.
 
     A label without any positive (or negative) example is no error: its examples pull its intercept to one
     sign, and by itself its function is constant; R may let related labels shape it.
@@ -76,12 +76,13 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         With ``C="auto"`` the same folds choose among 0, 0.5, 0.9 and 1; an R that is a callable is then made anew in
         each fold. With a number as C there are no folds, and "auto" is 0. Pass 0 if R says what the training labels
         do not: folds can judge by these only.
-    loss : {"hamming", "correlation", "squared_hinge"}, array or callable, default="hamming"
-        What a wrong label costs. "hamming" is 2 for each. An array of shape (L,) has a cost for each label, one
+    loss : {"squared_hinge", "hamming", "correlation"}, array or callable, default="squared_hinge"
+        What a wrong label costs. "squared_hinge" squares the losses, ``2 C Σ_il w_i max(0, 1 − y_il u_l)²``: it ranks
+        labels better, and is minimised faster. All others have losses that are not squared, as in the paper, and keep
+        fewer examples. "hamming" is 2 for each wrong label. An array of shape (L,) has a cost for each label, one
         of shape (2, L) the costs of false alarms in its first and of missed labels in its second row. A callable
         gets the signs of y and returns costs of shape (n_samples, L). "correlation" derives the costs from R,
         ``2 y_il (R y_i)_l``, which R must not make negative: a diagonally dominant R does not. Each must be ≥ 0.
-        "squared_hinge" has the margins of "hamming" and squares the losses, ``2 C Σ_il w_i max(0, 1 − y_il u_l)²``.
     metric : {"hamming", "ranking"}, default="hamming"
         What ``C="auto"`` is judged by: the share of right labels, or how well decision values rank the labels of each
         example (label ranking average precision). For a one-dimensional y "hamming" is the accuracy.
