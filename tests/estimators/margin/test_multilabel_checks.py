@@ -40,7 +40,7 @@ alike = Alike()
 # The coordinate solver is compiled anew, for half a minute, for each kind of X and of weights that the checks try.
 # That it finds what the others find is checked in test_margin_solvers.py and test_multilabel.py.
 ESTIMATORS = [
-    M3LClassifier(1.0),
+    M3LClassifier(1.0, loss="hamming"),
     M3LClassifier(1.0, alike, solver="smo"),
     M3LClassifier(1.0, alike, kernel="rbf", intercept_variance=0.0),
     M3LClassifier(1.0, alike, kernel="rbf", loss="hamming", probability=True, cv=3),

@@ -71,7 +71,7 @@ def _folds(estimator):
 
 
 CHECKED = [
-    AttributeClassifier(estimator=M3LClassifier(1.0, solver="blocked")),
+    AttributeClassifier(estimator=M3LClassifier(1.0, loss="hamming", solver="blocked")),
     AttributeClassifier(
         estimator=MultiOutputClassifier(LogisticRegression(tol=1e-12)), mapping="direct"
     ),
