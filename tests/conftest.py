@@ -15,8 +15,10 @@ numba.set_num_threads(1)
 
 # Few tests that take long: these files begin first, so that no worker is left with one of them at the end.
 LONGEST = (
-    "test_docs_examples.py",
     "margin/test_margin_solvers.py",
+    "compiled/test_radial.py",
+    "contrast/test_ascent.py",
+    "test_docs_examples.py",  # needs what the files before it have compiled
     "margin/test_multilabel.py",
     "margin/test_multilabel_checks.py",
     "zero_shot/test_zero_shot_attributes.py",
@@ -27,7 +29,6 @@ LONGEST = (
     "tree_code/test_near_cells.py",
     "margin/test_coordinate_ascent.py",
     "test_walks.py",
-    "compiled/test_radial.py",
 )
 
 

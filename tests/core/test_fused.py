@@ -1,5 +1,6 @@
 """Compiled updates of long vectors are the plain expressions."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -38,7 +39,10 @@ def test_in_place_only_if_compiled(rng):
     np.testing.assert_array_equal(y, before)
 
 
-def test_serial_and_parallel_versions_have_caches_of_their_own():
-    """Numba finds compiled code by this name, not by whether it is parallel."""
-    names = [version.py_func.__qualname__ for version in _fused._inner.versions]
-    assert names == ["_inner", "_inner_parallel"]
+def test_the_number_of_threads_changes_nothing(rng, monkeypatch, one_thread):
+    monkeypatch.setattr(_fused, "COMPILED_ENTRIES", 1)
+    monkeypatch.setattr(_fused, "PARALLEL_ENTRIES", 1)
+    x, y = rng.normal(size=(2, 5000, 7, 2))
+    alone = _fused.inner(x, y)
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    np.testing.assert_array_equal(_fused.inner(x, y), alone)

@@ -8,19 +8,18 @@ and may overwrite their first argument to hold it: for NumPy arrays of some size
 
 from __future__ import annotations
 
-from types import FunctionType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gramian._core.arrays import Array, is_numpy, namespace
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import side_by_side
 
 COMPILED_ENTRIES = 2**15  # with fewer entries, the plain expressions take microseconds
 PARALLEL_ENTRIES = 2**20  # with fewer entries, threads cost more than they gain
-_CHUNKS = 64
+PARTS = 64  # that long arrays are cut into, for threads to share
 
 
 def add_scaled(y: Array, a: Array, x: Array) -> Array:
@@ -48,7 +47,7 @@ def scale_and_add(p: Array, b: Array, r: Array) -> Array:
 def inner(x: Array, y: Array) -> Array:
     """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
     if x.ndim == 3 and _compiles(x, y):
-        return _inner(_flat(x), _flat(y)).sum(axis=0)
+        return np.sum(by_rows(_inner, (_flat(x), _flat(y))), axis=0)
     xp = namespace(x, y)
     return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
 
@@ -76,56 +75,50 @@ def _compiles(x: Array, y: Array) -> bool:
 
 
 def _updated(loop: Any, y: np.ndarray, a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    loop(_flat(y), a.reshape(-1), _flat(x))
+    by_rows(loop, (_flat(y), _flat(x)), a.reshape(-1))
     return y
 
 
-def serial_or_parallel(**options: Any):
-    """Compile a loop for one core and for all cores; a call takes the version for the size of its first array."""
+def by_rows(loop: Any, arrays: Sequence[np.ndarray], *others: np.ndarray) -> list[Any]:
+    """Call a compiled loop with all rows of arrays, or with groups of them side by side if they are long.
 
-    def compiled(function):
-        # Numba names the files of its cache by __qualname__: with equal names one version would be loaded for both
-        twin = FunctionType(function.__code__, function.__globals__, function.__name__)
-        twin.__qualname__ = f"{function.__qualname__}_parallel"
-        serial = njit(cache=True, **options)(function)
-        parallel = parallel_loops(**options)(twin)
+    ``loop(*rows, *others)`` gets slices of the ``arrays`` and releases the GIL. The number of groups, and with it the
+    rounding of what is summed within them, does not depend on the number of threads. Return what the calls return.
+    """
+    if arrays[0].size < PARALLEL_ENTRIES:
+        return [loop(*arrays, *others)]
+    ends = np.linspace(0, len(arrays[0]), PARTS + 1).astype(int).tolist()
 
-        def run(first: np.ndarray, *others: np.ndarray) -> Any:
-            if first.size < PARALLEL_ENTRIES:
-                return serial(first, *others)
-            with exclusive():
-                return parallel(first, *others)
+    def task(part: int) -> Any:
+        return loop(*(array[ends[part] : ends[part + 1]] for array in arrays), *others)
 
-        run.versions = serial, parallel
-        return run
-
-    return compiled
+    return side_by_side(task, PARTS)
 
 
 def _flat(x: np.ndarray) -> np.ndarray:
     return x.reshape(-1, x.shape[-1])
 
 
-@serial_or_parallel(fastmath={"contract"})
-def _add_scaled(y, a, x):
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_scaled(y, x, a):
     if a.size == 1:
         u, v, b = y.reshape(-1), x.reshape(-1), a[0]
-        for i in prange(u.size):
+        for i in range(u.size):
             u[i] += b * v[i]
     else:
-        for i in prange(y.shape[0]):
+        for i in range(y.shape[0]):
             for k in range(a.size):
                 y[i, k] += a[k] * x[i, k]
 
 
-@serial_or_parallel(fastmath={"contract"})
-def _scale_and_add(p, b, r):
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _scale_and_add(p, r, b):
     if b.size == 1:
         u, v, c = p.reshape(-1), r.reshape(-1), b[0]
-        for i in prange(u.size):
+        for i in range(u.size):
             u[i] = v[i] + c * u[i]
     else:
-        for i in prange(p.shape[0]):
+        for i in range(p.shape[0]):
             for k in range(b.size):
                 p[i, k] = r[i, k] + b[k] * p[i, k]
 
@@ -142,21 +135,16 @@ def _centred(D, P, V, out):
                 row[c, k] = d[c, k] * (v[c, k] - mean)
 
 
-@serial_or_parallel(fastmath={"contract", "reassoc"})
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _inner(x, y):
-    """Sums of chunks of a fixed number, so that the result does not depend on the threads."""
-    sums = np.zeros((_CHUNKS, x.shape[1]))
-    size = (x.shape[0] + _CHUNKS - 1) // _CHUNKS
-    for chunk in prange(_CHUNKS):
-        lo, hi = chunk * size, min(x.shape[0], (chunk + 1) * size)
-        if x.shape[1] == 1:
-            u, v = x[lo:hi].reshape(-1), y[lo:hi].reshape(-1)
-            total = 0.0
-            for i in range(u.size):
-                total += np.float64(u[i]) * np.float64(v[i])
-            sums[chunk, 0] = total
-        else:
-            for i in range(lo, hi):
-                for k in range(x.shape[1]):
-                    sums[chunk, k] += np.float64(x[i, k]) * np.float64(y[i, k])
+    sums = np.zeros(x.shape[1])
+    if x.shape[1] == 1:
+        total = 0.0  # kept in a register, which takes half the time
+        for i in range(x.shape[0]):
+            total += np.float64(x[i, 0]) * np.float64(y[i, 0])
+        sums[0] = total
+    else:
+        for i in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                sums[k] += np.float64(x[i, k]) * np.float64(y[i, k])
     return sums

@@ -13,14 +13,12 @@ Cost beside the product: one pass over b, r and two directions for each shift, c
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import njit
 from scipy.linalg import eigvalsh_tridiagonal
 
 from gramian._core.arrays import Array, column, device_of, is_numpy, namespace, ratio, to_numpy
-from gramian._core.fused import COMPILED_ENTRIES, add_scaled, inner, serial_or_parallel
+from gramian._core.fused import COMPILED_ENTRIES, add_scaled, by_rows, inner
 from gramian.solvers.rkhs.recorder import Recorder, squeezed
-
-_CHUNKS = 64  # a fixed number, so that sums do not depend on the threads
 
 
 class System:
@@ -164,10 +162,10 @@ class Process:
         scalars = (*direction, step, *residual)
         c = self.system.c
         if is_numpy(self.b) and self.b.size >= COMPILED_ENTRIES:
-            vectors = (self.d_old, self.d, self.b, self.r, self.v, v_new, c)
+            vectors = (self.b, self.d_old, self.d, self.r, self.v, v_new, c)
             flat = [np.ascontiguousarray(x).reshape(-1, x.shape[2]) for x in vectors]
             scalars = np.array(scalars, dtype=self.b.dtype)
-            self.overlap = _loop(*flat, scalars).sum(axis=0)
+            self.overlap = np.sum(by_rows(_loop, flat, scalars), axis=0)
             self.d, self.d_old = self.d_old, self.d
             return
         two_back, one_back, scale, step, kept, added = (self.problem.spread(x) for x in scalars)
@@ -188,21 +186,19 @@ class Process:
         return np.array(values)[place]
 
 
-@serial_or_parallel(fastmath={"contract"})
-def _loop(d_old, d, b, r, v, v_new, c, scalars):
-    """All updates of `Process._advance` in one pass; d_old becomes the new direction."""
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _loop(b, d_old, d, r, v, v_new, c, scalars):
+    """All updates of `Process._advance` in one pass; d_old becomes the new direction. Return the overlaps."""
     q = b.shape[1]
-    sums = np.zeros((_CHUNKS, q))
-    size = (b.shape[0] + _CHUNKS - 1) // _CHUNKS
+    sums = np.zeros(q)
     shared, same = v.shape[1] < q, c.shape[1] < q
-    for chunk in prange(_CHUNKS):
-        for i in range(chunk * size, min(b.shape[0], (chunk + 1) * size)):
-            for k in range(q):
-                j = 0 if shared else k
-                direction = v[i, j] + scalars[0, k] * d_old[i, k] + scalars[1, k] * d[i, k]
-                direction *= scalars[2, k]
-                d_old[i, k] = direction
-                b[i, k] += scalars[3, k] * direction
-                r[i, k] = scalars[4, k] * r[i, k] + scalars[5, k] * v_new[i, j]
-                sums[chunk, k] += np.float64(b[i, k]) * np.float64(r[i, k] + c[i, 0 if same else k])
+    for i in range(b.shape[0]):
+        for k in range(q):
+            j = 0 if shared else k
+            direction = v[i, j] + scalars[0, k] * d_old[i, k] + scalars[1, k] * d[i, k]
+            direction *= scalars[2, k]
+            d_old[i, k] = direction
+            b[i, k] += scalars[3, k] * direction
+            r[i, k] = scalars[4, k] * r[i, k] + scalars[5, k] * v_new[i, j]
+            sums[k] += np.float64(b[i, k]) * np.float64(r[i, k] + c[i, 0 if same else k])
     return sums
