@@ -7,7 +7,7 @@ import time
 import numba
 import pytest
 
-from gramian._core.threads import side_by_side
+from gramian._core.threads import in_parts, side_by_side
 
 pytestmark = pytest.mark.usefixtures("all_threads")
 
@@ -15,6 +15,13 @@ pytestmark = pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("count", [0, 1, 7, 100])
 def test_results_are_in_order(count):
     assert side_by_side(lambda number: number**2, count) == [k**2 for k in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 100])
+def test_parts_cover_everything_once(count):
+    parts = in_parts(lambda start, stop: list(range(start, stop)), count)
+    assert sum(parts, []) == list(range(count))
+    assert len(parts) == numba.get_num_threads()
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="there is one thread only")

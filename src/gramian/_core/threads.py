@@ -84,6 +84,13 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
     return results
 
 
+def in_parts(task: Callable[[int, int], Result], count: int) -> list[Result]:
+    """Return ``task(start, stop)`` for parts of ``range(count)``, one for each thread, by `side_by_side`."""
+    n_parts = numba.get_num_threads()
+    ends = [count * part // n_parts for part in range(n_parts + 1)]
+    return side_by_side(lambda part: task(ends[part], ends[part + 1]), n_parts)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run compiled loops on the calling thread: waking others takes longer than a small loop."""

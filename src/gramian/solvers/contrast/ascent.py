@@ -32,12 +32,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from gramian._core.threads import exclusive, single_threaded_blas
+from gramian._core.threads import in_parts, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.contrast import loops
@@ -184,8 +183,7 @@ class _State:
     def values(self) -> tuple[float, float, np.ndarray]:
         """J, D and the gap of each unit."""
         losses, gaps = np.zeros(self.problem.labels.size), np.zeros(self.problem.labels.size)
-        with exclusive():
-            self.scan(losses, gaps, numba.get_num_threads())
+        self.scan(losses, gaps)
         S, G = self._in_order_of_problem()
         penalty = self.problem.penalty.value(S, G)
         objective = penalty + losses.sum()
@@ -211,7 +209,7 @@ class _State:
         with single_threaded_blas():
             return np.take(self.dual_coefficients(beta) @ S, self.place, axis=1)
 
-    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
+    def scan(self, losses: np.ndarray, gaps: np.ndarray) -> None:
         """Write losses and gaps of all units."""
         raise NotImplementedError
 
@@ -234,14 +232,15 @@ class _FeatureState(_State):
         self.features = problem.inputs
         self.P = np.zeros((self.features.n_features, problem.shape[1]))
 
-    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
+    def scan(self, losses: np.ndarray, gaps: np.ndarray) -> None:
         low, high, G = self.dual.low, self.dual.high, self.dual.G
         # G = PᵀP without the rounding errors of updates, where outputs are coupled
         with single_threaded_blas():  # its threads would spin beside those of the scan
             for first in np.unique(low):
                 block = slice(first, high[first])
                 G[block, block] = self.P[:, block].T @ self.P[:, block]
-        loops.scan(self.features.compiled, self.dual, self.P, losses, gaps, chunks)
+        of_features = (self.features.compiled, self.dual, self.P, losses, gaps)
+        in_parts(partial(loops.scan, *of_features), losses.size)
         self.operations += self.features.n_entries * losses.size * self.P.shape[1]
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
@@ -274,8 +273,8 @@ class _GramState(_State):
         affordable = ROWS_BYTES // (problem.shape[0] * problem.inputs.dtype.itemsize)
         self.block = max(1, min(BLOCK_EXAMPLES, affordable))
 
-    def scan(self, losses: np.ndarray, gaps: np.ndarray, chunks: int) -> None:
-        loops.scan_scores(self.Q, self.dual, losses, gaps, chunks)
+    def scan(self, losses: np.ndarray, gaps: np.ndarray) -> None:
+        in_parts(partial(loops.scan_scores, self.Q, self.dual, losses, gaps), losses.size)
 
     def sweep(self, units: np.ndarray, passes: int) -> None:
         self.fresh = False

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from gramian._core.compilation import parallel_loops
 from gramian.operators.inputs.feature_rows import panel_dot, row_add
 
 MAX_STEPS = 10  # between contrasts, in one visit
@@ -177,7 +176,7 @@ def visit(X, squares, places, order, dual, P, A):
     return touched
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _gap(dual, unit, q, f):
     """Loss c ℓ of one unit and its part of the gap, from q = P x; f is scratch space."""
     label, cap = dual.labels[unit], dual.caps[unit]
@@ -192,26 +191,22 @@ def _gap(dual, unit, q, f):
     return cap * largest, cap * largest - paid
 
 
-@parallel_loops()
-def scan(X, dual, P, losses, gaps, chunks):
-    """Write the losses and gaps of all units, from features."""
-    m, size = P.shape[1], losses.size
-    for chunk in numba.prange(chunks):
-        q, f = np.empty(m), np.empty(m)
-        for k in range(chunk * size // chunks, (chunk + 1) * size // chunks):
-            label = dual.labels[k]
-            panel_dot(X, dual.examples[k], P, dual.spans[label, 0], dual.spans[label, 1], q)
-            losses[k], gaps[k] = _gap(dual, k, q, f)
+@numba.njit(cache=True, nogil=True)
+def scan(X, dual, P, losses, gaps, start, stop):
+    """Write the losses and gaps of the units from ``start`` to ``stop``, from features."""
+    q, f = np.empty(P.shape[1]), np.empty(P.shape[1])
+    for k in range(start, stop):
+        label = dual.labels[k]
+        panel_dot(X, dual.examples[k], P, dual.spans[label, 0], dual.spans[label, 1], q)
+        losses[k], gaps[k] = _gap(dual, k, q, f)
 
 
-@parallel_loops()
-def scan_scores(Q, dual, losses, gaps, chunks):
-    """Write the losses and gaps of all units, from scores Q (n, m)."""
-    m, size = Q.shape[1], losses.size
-    for chunk in numba.prange(chunks):
-        f = np.empty(m)
-        for k in range(chunk * size // chunks, (chunk + 1) * size // chunks):
-            losses[k], gaps[k] = _gap(dual, k, Q[dual.examples[k]], f)
+@numba.njit(cache=True, nogil=True)
+def scan_scores(Q, dual, losses, gaps, start, stop):
+    """Write the losses and gaps of the units from ``start`` to ``stop``, from scores Q (n, m)."""
+    f = np.empty(Q.shape[1])
+    for k in range(start, stop):
+        losses[k], gaps[k] = _gap(dual, k, Q[dual.examples[k]], f)
 
 
 @numba.njit(cache=True)

@@ -30,11 +30,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gramian._core.threads import side_by_side, single_threaded_blas
+from gramian._core.threads import in_parts, side_by_side, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.solvers.margin import coordinate_loops as loops
 from gramian.solvers.margin.ascent import Ascent
@@ -140,18 +139,13 @@ class _CoordinateAscent(Ascent):
     def values(self) -> tuple[float, np.ndarray, float]:
         """Return what `Ascent.values` does, and find anew which coefficients are active."""
         n_labels, n = self.A.shape
-        ends = np.linspace(0, n, numba.get_num_threads() + 1).astype(int).tolist()
         sums = []
         with single_threaded_blas():
             for first in range(0, n_labels, loops.PANEL):
                 labels = np.arange(first, min(first + loops.PANEL, n_labels))
                 Z = np.ascontiguousarray(self.weights(labels).T)
-
-                def look(part: int, Z: np.ndarray = Z, first: int = first) -> np.ndarray:
-                    part_ends = ends[part], ends[part + 1]
-                    return loops.scan(self.X, self.linear, Z, self.slack, first, *part_ends)
-
-                parts = np.array(side_by_side(look, len(ends) - 1))
+                of_panel = (self.X, self.linear, Z, self.slack, first)
+                parts = np.array(in_parts(partial(loops.scan, *of_panel), n))
                 sums += [
                     (*part[:, :2].sum(axis=0), part[:, 2].max()) for part in parts.swapaxes(0, 1)
                 ]
