@@ -142,6 +142,16 @@ def test_text_alone_is_linear_and_sparse(done, tmp_path):
     assert [row["prediction"] for row in rows][:2] == ["sport", "food"]
 
 
+def test_columns_with_heavy_tails_become_normal_ranks(done, rng):
+    table = pd.DataFrame({"calm": rng.normal(size=300), "wild": rng.standard_cauchy(300)})
+    table["target"] = np.where(table.calm + np.sign(table.wild) > 0, "yes", "no")
+    table.to_csv("wild.csv", index=False)
+    output = done("fit", "wild.csv", "--target", "target", "--out", "model.skops").output
+    assert "wild: median if missing, ranks made normal" in output
+    rows = rows_of(done("predict", "model.skops", "wild.csv").stdout)
+    assert np.mean([row["prediction"] for row in rows] == table["target"]) > 0.9
+
+
 def test_new_data_may_hold_missing_values_and_unknown_categories(done, iris, tmp_path):
     done(*FIT)
     (tmp_path / "new.csv").write_text(

@@ -1,6 +1,7 @@
 """What `fit` decides by itself: what is left open is found, what is given is used as it is."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.preprocessing import QuantileTransformer
 
 from gramian import (
     HierarchicalSVC,
@@ -189,3 +191,18 @@ def test_margin_machines_choose_their_weight_of_losses(model, caplog):
     assert choice in caplog.text
     given = clone(model).set_params(C=2.0).fit(X, CLASSES)
     assert (given.C_, given.solution_.choices) == (2.0, ())
+
+
+def test_heavy_tails_are_warned_of(rng):
+    X = np.column_stack([rng.normal(size=400), rng.standard_cauchy(400), rng.random(400) < 0.01])
+    y = np.sin(X[:, 0])
+    words = r"1 of 3 features have heavy tails .*: 1\. A few .*QuantileTransformer"
+    with pytest.warns(UserWarning, match=words):
+        KernelRidge().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        KernelRidge("linear").fit(X, y)  # has no length scale
+        KernelRidge(RBF(1.0), regularization=1.0).fit(X, y)  # taken literally
+        KernelRidge().fit(
+            QuantileTransformer(n_quantiles=100, output_distribution="normal").fit_transform(X), y
+        )

@@ -275,7 +275,7 @@ def test_sparse_rows_of_a_linear_kernel(estimator):
 @every_estimator
 def test_single_precision(estimator):
     double, single = learned(estimator), learned(estimator, X=X.astype(np.float32))
-    assert single.dual_coef_.dtype == np.float32
+    assert single.X_fit_.dtype == np.float32
     same_search(single, double, first=1e-3, last=5e-3)
 
 

@@ -20,13 +20,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
 
 from gramian import KernelLogisticRegression, KernelRidge
 from gramian.cli.errors import UserError, readable_warnings, refuse_options
 from gramian.cli.options import Settings
 from gramian.cli.tables import CATEGORY, NUMBER, TEXT, Layout, read_training
 from gramian.cli.taxonomy_file import read_taxonomy
+from gramian.estimators.learning import heavy_tails
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 
@@ -114,7 +115,7 @@ def plan_examples(data: Path, settings: Settings) -> Plan:
         taxonomy.index(np.unique(y))  # a label that is not in it: now, not after the preprocessing
     kernel, kernel_reason = _kernel(settings, X, layout)
     estimator = _estimator(settings, task, kernel, taxonomy)
-    columns, features = preprocessing(layout)
+    columns, features = preprocessing(layout, X)
     steps = [("columns", columns), ("model", estimator)]
     decisions = [
         ("Rows", f"{len(y)}"),
@@ -195,23 +196,38 @@ def _standardised() -> Pipeline:
     return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
 
 
+def _ranked() -> Pipeline:
+    ranks = QuantileTransformer(output_distribution="normal", random_state=0)
+    return make_pipeline(SimpleImputer(strategy="median"), ranks)
+
+
 # For each kind of column: its name, what is done with it, and by which transformer.
+HEAVY = "number with heavy tails"
 PREPARED = {
     NUMBER: ("Numbers", "median if missing, standardised", _standardised),
+    HEAVY: ("Heavy tails", "median if missing, ranks made normal", _ranked),
     CATEGORY: ("Categories", "one-hot", lambda: OneHotEncoder(handle_unknown="ignore")),
     TEXT: ("Text", "TF-IDF of words", lambda: TfidfVectorizer(sublinear_tf=True, norm="l2")),
 }
 
 
-def preprocessing(layout: Layout) -> tuple[Any, list[tuple[str, str]]]:
-    """Return the transformer, None if there is nothing to do, and what it does."""
+def preprocessing(layout: Layout, table: Any = None) -> tuple[Any, list[tuple[str, str]]]:
+    """Return the transformer, None if there is nothing to do, and what it does.
+
+    Numbers with heavy tails are told from others by the table of the training examples, if it is given.
+    """
     if layout.source == "sparse":
         return None, [("Features", f"{layout.n_features}, sparse, as they are")]
     if layout.source == "array":
         return _standardised(), [("Features", f"{layout.n_features}, standardised")]
+    kinds = dict(layout.columns)
+    numbers = [name for name, kind in kinds.items() if kind == NUMBER]
+    if table is not None and numbers:
+        heavy = heavy_tails(table[numbers].to_numpy(dtype=np.float64, na_value=np.nan))
+        kinds |= {name: HEAVY for name, is_heavy in zip(numbers, heavy, strict=True) if is_heavy}
     transformers, done = [], []
     for kind, (title, what, make) in PREPARED.items():
-        names = [name for name, its in layout.columns.items() if its == kind]
+        names = [name for name, its in kinds.items() if its == kind]
         if kind == TEXT:  # each column has words of its own
             transformers += [(f"text {place}", make(), name) for place, name in enumerate(names)]
         elif names:

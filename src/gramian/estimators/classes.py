@@ -43,8 +43,10 @@ def class_tree(hierarchy: Any) -> tuple[Taxonomy, np.ndarray, np.ndarray]:
     return taxonomy, *np.unique(names, return_index=True)
 
 
-def of_examples(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-    """Return the weight of each example, or None if ``class_weight`` is None.
+def of_examples(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray | None:
+    """Return the weight of the class of each example, or None if ``class_weight`` is None.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ def of_examples(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np
     classes : ndarray of shape (n_classes,)
     codes : ndarray of int of shape (n,)
         Number of the class of each example.
+    weights : ndarray of shape (n,) or None
+        Weights of the examples, which "balanced" counts: a weight of two is a row twice.
     """
     if class_weight is None:
         return None
@@ -64,7 +68,9 @@ def of_examples(class_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np
         given = [*class_weight.values(), 1.0]  # and one more, because those given may all be zero
         check_sample_weight(given, np.empty(len(given)), name="class_weight")
     try:
-        values = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+        values = compute_class_weight(
+            class_weight, classes=classes, y=classes[codes], sample_weight=weights
+        )
     except ValueError as error:
         raise ValueError(f"class_weight does not fit the classes in y: {error}") from None
     return check_sample_weight(values[codes], np.empty(len(codes)), name="class_weight")

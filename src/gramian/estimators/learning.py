@@ -8,6 +8,7 @@ criterion and gradient as ``optimize="cv"`` on all of them.
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import to_numpy
+from gramian._core.caller import level_of_caller
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.targets import SmoothTargets
 from gramian.selection import CrossValidationSearch
@@ -26,6 +28,11 @@ LOG = logging.getLogger("gramian")
 # Half of the work of a search goes into the last per cent of the loss, which a sample cannot tell anyway. 800 products
 # with a matrix of 1000 rows take about as long as a fit of some thousands.
 AUTOMATIC = CrossValidationSearch(tol=0.05, max_evaluations=10, max_samples=1000, max_products=800)
+
+
+HEAVY_TAIL = (
+    100.0  # kurtosis; it is 3 for normal numbers, 9 for exponential ones, 114 for log-normal ones
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +60,7 @@ def plan_of(
     """
     if machine.optimize is None:
         return None
+    _warn_of_tails(machine, data)
     known = _learning_data(machine, data, targets)
     if machine.optimize != "auto":
         asked = CrossValidationSearch() if isinstance(machine.optimize, str) else machine.optimize
@@ -77,6 +85,49 @@ def tell(machine: Any, learned: Learned, n_samples: int) -> str:
     )
     LOG.info("%s: %s", type(machine).__name__, words)
     return words
+
+
+def heavy_tails(columns: np.ndarray) -> np.ndarray:
+    """Return which columns of a table have a few values that are far from all others.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, d)
+        Numbers; NaN is left out.
+
+    Returns
+    -------
+    ndarray of bool of shape (d,)
+        Columns of two values are never among them: the rarer of the two is no outlier.
+    """
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns of nothing but NaN
+        off = columns - np.nanmean(columns, axis=0)
+        kurtosis = np.nanmean(off**4, axis=0) / np.nanmean(off**2, axis=0) ** 2
+    return np.array([
+        value > HEAVY_TAIL and np.unique(column[~np.isnan(column)]).size > 2
+        for value, column in zip(kurtosis, columns.T, strict=True)
+    ], dtype=bool)  # fmt: skip
+
+
+def _warn_of_tails(machine: Any, data: TrainingData) -> None:
+    """Say that one length scale cannot serve features with heavy tails."""
+    X = data.X
+    if not isinstance(X, np.ndarray):  # pairs, sparse rows, other array libraries
+        return
+    if not isinstance(machine.kernel, str) or machine.kernel in ("linear", "precomputed"):
+        return
+    found = np.flatnonzero(heavy_tails(np.asarray(X, dtype=np.float64)))
+    if found.size:
+        names = data.described.get("feature_names_in_", np.arange(X.shape[1]))[found]
+        shown = ", ".join(map(str, names[:5])) + (", …" if found.size > 5 else "")
+        warnings.warn(
+            f"{found.size} of {X.shape[1]} features have heavy tails (a kurtosis above {HEAVY_TAIL:g}): {shown}. A few "
+            "examples are so far from all others that no length scale serves both. Take logarithms, or use "
+            "sklearn.preprocessing.QuantileTransformer(output_distribution='normal') in a pipeline.",
+            UserWarning,
+            stacklevel=level_of_caller(),
+        )
 
 
 def _learning_data(machine: Any, data: TrainingData, targets: SmoothTargets) -> LearningData:

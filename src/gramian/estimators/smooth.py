@@ -195,7 +195,10 @@ class KernelMachine(CallbackSupportMixin, Model):
         """Latent values of new examples, a column for each function."""
         X = self._examples().read_new(self, X, method)
         cross = self._prior.cross(X, self.X_fit_, self.operator_.name)
-        return cross @ self.dual_coef_ + self.intercept_[None, :]
+        # what was certified is kept in float64; answers have the precision of the examples
+        kept, as_asked = (self.dual_coef_, self.intercept_), namespace(self.dual_coef_).astype
+        dual, intercept = (as_asked(values, X.dtype, copy=False) for values in kept)
+        return cross @ dual + intercept[None, :]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -330,12 +333,12 @@ class SmoothTraining:
 def kept_function(
     machine: KernelMachine, X: Any, operator: Operator, coefficients: Array
 ) -> dict[str, Array]:
-    """The fitted function in the dtype of X; solvers work in float64."""
+    """The fitted function, in float64 as solvers find and certify it: rounded to float32 it would have another gap."""
     xp = namespace(coefficients)
     rows, dual = operator.compress(coefficients)
     total = xp.reshape(xp.sum(coefficients, axis=0), (-1,))
     return {
         "X_fit_": X if rows is None else rows,
-        "dual_coef_": xp.astype(xp.reshape(dual, (dual.shape[0], -1)), X.dtype),
-        "intercept_": xp.astype(machine._gram().intercept_variance * total, X.dtype),
+        "dual_coef_": xp.reshape(dual, (dual.shape[0], -1)),
+        "intercept_": machine._gram().intercept_variance * total,
     }

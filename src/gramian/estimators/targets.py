@@ -78,11 +78,23 @@ class Numbers(Targets):
     def read(self, data: TrainingData) -> SmoothTargets:
         with naming_text(data.like):
             values = in_float64(data.y, data.like)
+        _check_range(values, data.X.dtype)
         single = values.ndim == 1
         values = namespace(values).reshape(values, (values.shape[0], 1, -1))
         prior = assemble_prior(data.kernel, "tied", range(int(values.shape[2])))
         fitted = {"_single_output": single, "_weighted": data.weights is not None}
         return SmoothTargets(self.loss(data.X), values, prior, data.weights, fitted)
+
+
+def _check_range(values: Array, dtype: Any) -> None:
+    """Predictions have the precision of X, which must be able to hold numbers such as those of y."""
+    xp = namespace(values)
+    info, largest = xp.finfo(dtype), float(xp.max(xp.abs(values)))
+    if largest > float(info.max) or 0 < largest < float(info.smallest_normal):
+        raise ValueError(
+            f"y has values of size {largest:.3g}, which {dtype}, the precision of X and of predictions, cannot hold. "
+            "Scale y, or pass X in float64."
+        )
 
 
 class Ranks(Numbers):
@@ -195,7 +207,8 @@ def with_class_weight(
     class_weight: Any, data: TrainingData, labels: Array, codes: Array
 ) -> Array | None:
     """Return the weights of the examples times those of their classes; None if all are one."""
-    of_classes = of_examples(class_weight, to_numpy(labels), to_numpy(codes))
+    given = None if data.weights is None else to_numpy(data.weights)
+    of_classes = of_examples(class_weight, to_numpy(labels), to_numpy(codes), given)
     if of_classes is None:
         return data.weights
     weights = asarray_like(of_classes, data.like)

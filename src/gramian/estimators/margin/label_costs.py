@@ -71,18 +71,21 @@ def _margins_from(correlation: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return np.maximum(values, 0.0)
 
 
-def label_weights(class_weight: Any, labels: LabelSigns) -> np.ndarray | None:
-    """Return weights that broadcast to (n, L), or None."""
+def label_weights(
+    class_weight: Any, labels: LabelSigns, weights: np.ndarray | None
+) -> np.ndarray | None:
+    """Return weights that broadcast to (n, L), or None; "balanced" counts the weights of the examples."""
     if not labels.has_columns:
-        weights = of_examples(class_weight, labels.classes, labels.codes)
-        return None if weights is None else weights[:, None]
+        of_classes = of_examples(class_weight, labels.classes, labels.codes, weights)
+        return None if of_classes is None else of_classes[:, None]
     if class_weight is None:
         return None
     positive = labels.signs > 0
     n, n_labels = positive.shape
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = positive.sum(axis=0)
-        pairs = n / (2 * np.maximum(np.array([n - counts, counts]), 1))
+        each = np.ones(n) if weights is None else weights
+        counts = np.array([each @ ~positive, each @ positive])
+        pairs = np.divide(each.sum(), 2 * counts, out=np.ones(counts.shape), where=counts > 0)
     elif isinstance(class_weight, Mapping):
         pairs = np.tile(_pair(class_weight)[:, None], (1, n_labels))
     elif isinstance(class_weight, (list, tuple)):

@@ -286,7 +286,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         """Largest coefficients for C = 1: twice the weights."""
         caps: Any = 2.0
         rows = None if weights is None else weights[:, None]
-        for factor in (rows, label_weights(self.class_weight, labels)):
+        for factor in (rows, label_weights(self.class_weight, labels, weights)):
             caps = caps if factor is None else caps * factor
         return not_all_zero(caps)
 

@@ -140,15 +140,18 @@ class MarginMachine(CallbackSupportMixin, Model):
         check_is_fitted(self)
         examples = self._examples()
         if self.kernel_.linear_variance is not None:
-            return examples.checked_new(self, X) @ self.coef_.T + self.intercept_
+            X = examples.checked_new(self, X)
+            return X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype)
         if self.kernel_.is_precomputed:
             X = examples.checked_new(self, X)[:, self.support_]
             train = np.empty((self.support_.size, 0), X.dtype)  # only its length is looked at
         else:
             X, train = examples.read_new(self, X, method), self.X_fit_
+        # what was certified is kept in float64; answers have the precision of the examples
+        dual, intercept = self.dual_coef_.astype(X.dtype), self.intercept_.astype(X.dtype)
         if not self.support_.size:
-            return np.tile(self.intercept_, (X.shape[0], 1))
-        return cross_operator(self.kernel_, X, train) @ self.dual_coef_ + self.intercept_
+            return np.tile(intercept, (X.shape[0], 1))
+        return cross_operator(self.kernel_, X, train) @ dual + intercept
 
     def _calibrated(self, attribute: str) -> np.ndarray:
         """What calibration found, or an error that says why there is nothing."""
@@ -343,18 +346,18 @@ class MarginTraining:
         return np.concatenate(rows), np.concatenate(scores)
 
     def _function(self, A: np.ndarray) -> dict[str, Array]:
-        """What scores are made from, in the dtype of X."""
+        """What scores are made from, in float64 as it was certified."""
         X, kernel = self.data.X, self.data.kernel
         mixed = self.problem.mixed
 
         intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
-        function = {"intercept_": intercept.astype(X.dtype)}
+        function = {"intercept_": intercept}
         variance = kernel.linear_variance
         if variance is not None:
             coef = variance * mixed(_transposed_product(X, A)).T
-            return function | {"coef_": np.ascontiguousarray(coef, dtype=X.dtype)}
+            return function | {"coef_": np.ascontiguousarray(coef)}
         support = np.flatnonzero(A.any(axis=1))
-        function |= {"support_": support, "dual_coef_": mixed(A[support]).astype(X.dtype)}
+        function |= {"support_": support, "dual_coef_": mixed(A[support])}
         if kernel.is_precomputed:
             return function
         # a memory-mapped file is not copied if all of it is needed

@@ -238,7 +238,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     ) -> np.ndarray:
         """The weight of each example's loss for C = 1."""
         caps = np.ones(nodes.size)
-        for factor in (weights, label_weights(self.class_weight, taxonomy, nodes)):
+        for factor in (weights, label_weights(self.class_weight, taxonomy, nodes, weights)):
             caps = caps if factor is None else caps * factor
         return not_all_zero(caps)
 
@@ -262,9 +262,10 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
             U = self._latent(X, "predict")
             return U.shape[0], lambda rows, some: U[rows, some]
         checked = self._examples().checked_new(self, X)
+        coef, intercept = (kept.astype(checked.dtype) for kept in (self.coef_, self.intercept_))
 
         def scores(rows: np.ndarray, some: slice) -> np.ndarray:
-            return checked[rows] @ self.coef_[some].T + self.intercept_[some]
+            return checked[rows] @ coef[some].T + intercept[some]
 
         return checked.shape[0], scores
 

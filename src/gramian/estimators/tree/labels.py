@@ -48,7 +48,9 @@ def read_labels(hierarchy: Any, y: np.ndarray) -> tuple[Taxonomy, np.ndarray, np
     return taxonomy, classes, _nodes_of(taxonomy, y)
 
 
-def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray | None:
+def label_weights(
+    class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray | None:
     """Return the weight of each example by its label; weights of labels that y does not hold are ignored."""
     numbers, codes = np.unique(nodes, return_inverse=True)
     if isinstance(class_weight, Mapping):
@@ -56,9 +58,9 @@ def label_weights(class_weight: Any, taxonomy: Taxonomy, nodes: np.ndarray) -> n
             listed = taxonomy.index(list(class_weight)).tolist()
         except ValueError as error:
             raise ValueError(f"class_weight must name labels. {error}") from None
-        weights = dict(zip(listed, class_weight.values(), strict=True))
-        class_weight = {number: weights.get(number, 1.0) for number in numbers.tolist()}
-    return of_examples(class_weight, numbers, codes)
+        given = dict(zip(listed, class_weight.values(), strict=True))
+        class_weight = {number: given.get(number, 1.0) for number in numbers.tolist()}
+    return of_examples(class_weight, numbers, codes, weights)
 
 
 def node_names(taxonomy: Taxonomy, nodes: np.ndarray) -> np.ndarray:

@@ -120,8 +120,9 @@ class ContrastProblem:
         return float(self.caps @ self.contrasts.most()[self.labels])
 
     def allowed_gap(self, objective: float, tol: float) -> float:
-        """Return the gap that a relative tolerance allows."""
-        return tol * min(objective, max(self.value_at_zero - objective, 0.0))
+        """Return the gap that a relative tolerance allows; what rounding leaves of J is always within one."""
+        rounding = 16 * np.finfo(float).eps * objective if tol > 0 else 0.0
+        return max(tol * min(objective, self.value_at_zero - objective), rounding)
 
     def restricted(self, rows: np.ndarray) -> ContrastProblem:
         """Return the problem with the losses of some examples only, given by a mask."""

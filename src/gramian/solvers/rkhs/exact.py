@@ -70,7 +70,10 @@ def exact(
 
 
 class _BlockRecorder(Recorder):
-    """Multiplies with the dense blocks of the operator, in the precision of the coefficients."""
+    """Multiplies with the dense blocks of the operator, in the precision of the coefficients.
+
+    Blocks of a float32 operator are rounded. Products that certificates rest on are those of the operator itself.
+    """
 
     @cached_property
     def blocks(self) -> list[tuple[np.ndarray, list[int]]]:
@@ -86,8 +89,6 @@ class _BlockRecorder(Recorder):
             columns = B[:, outputs, :]
             out[:, outputs, :] = (matrix @ columns.reshape(len(B), -1)).reshape(columns.shape)
         return out
-
-    accurate_product = product
 
 
 def _steps(problem: Problem, blocks: list, curvature: Curvature, state: State) -> np.ndarray:

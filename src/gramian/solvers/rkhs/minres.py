@@ -137,6 +137,8 @@ def _restarted(system: System, b: Array) -> tuple[Process, Array]:
 class _Recorder(Recorder):
     """Judges columns with an indefinite M by their residuals."""
 
+    semidefinite = False
+
     def __init__(self, problem: Problem, tol: float, max_iter: int, callback: Callback | None):
         # residuals may rest for hundreds of iterations before they fall: that is no sign of rounding
         super().__init__(problem, tol, max_iter, callback, patience=max_iter + 1)
