@@ -206,3 +206,13 @@ def test_heavy_tails_are_warned_of(rng):
         KernelRidge().fit(
             QuantileTransformer(n_quantiles=100, output_distribution="normal").fit_transform(X), y
         )
+
+
+def test_a_slope_of_a_few_per_cent_is_followed_to_its_end(rng):
+    """Few examples in many dimensions: each tenfold variance lowers the loss by a little, over many orders."""
+    y = np.repeat(np.arange(8), 6)
+    X = rng.normal(size=(8, 300))[y] + 1.5 * rng.normal(size=(48, 300))
+    model = KernelLogisticRegression("linear").fit(X, y)
+    expected = KernelLogisticRegression("linear", optimize="cv").fit(X, y)
+    assert model.cv_log_loss_ < 1.1 * expected.cv_log_loss_
+    assert model._prior.variances[0] * 300 > 1e3  # times the values of the kernel

@@ -120,7 +120,7 @@ def test_two_classes(estimator):
     np.testing.assert_allclose(
         cv_loss(model),
         JUDGES[estimator](estimator(model.kernel_, tol=1e-12, regularization=1.0), X, y),
-        rtol=1e-4,
+        rtol=5e-4,  # fits of a search are as accurate as its tolerance asks
     )
 
 

@@ -25,6 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
+WORTH_GOING_ON = (
+    0.01  # of the value, by one more step of the kind that led to the lowest of several points
+)
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
 # Log-units that each parameter moves at first, in the mean square, and that no step leads further than from where a
@@ -139,15 +142,38 @@ class Descent:
         return (self._best().theta, *ended)
 
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
-        """Return the one of several points where a criterion is lowest, by loose evaluations."""
+        """Return the one of several points where a criterion is lowest, by loose evaluations.
+
+        From the second lowest to the lowest one goes on as long as that pays: slopes of a few per cent over several
+        orders of magnitude look like convergence to a descent.
+        """
         self._begin(criterion, n_samples, thetas[0], None)
         with contextlib.suppress(_Stop):
             for theta in thetas:
-                self.tol, self.accuracy = LOOKING_TOL, LARGEST_CORRECTION
-                self._evaluated(theta)
+                self._looked_at(theta)
+            self._go_on()
         losses = [row.loss for row in self.rows[self.first :]]
         self.accepted.add(self.first + int(np.argmin(losses)))
         return self._best().theta
+
+    def _looked_at(self, theta: np.ndarray) -> Evaluation:
+        self.tol, self.accuracy = LOOKING_TOL, LARGEST_CORRECTION
+        return self._evaluated(theta)
+
+    def _go_on(self) -> None:
+        """Repeat the step from the second lowest point to the lowest one, up to the bounds."""
+        seen = sorted(self.rows[self.first :], key=lambda row: row.loss)
+        if len(seen) < 2:
+            return
+        best, step = seen[0], seen[0].theta - seen[1].theta
+        while True:
+            theta = np.clip(best.theta + step, *self.bounds.T)
+            if any(np.allclose(row.theta, theta) for row in self.rows[self.first :]):
+                return
+            further = self._looked_at(theta)
+            if further.loss > (1 - WORTH_GOING_ON) * best.loss:
+                return
+            best = further
 
     def forget(self) -> None:
         """Do not take earlier evaluations of the criterion for what it is now."""
