@@ -82,7 +82,7 @@ def test_predictions_are_those_of_the_estimator_on_prepared_tables(done, files):
     X, X_new = (
         Pairs.from_frame(part, left, right, left="drug", right="protein") for part in (train, new)
     )
-    model = PairwiseRidge(intercept_variance=1.0, regularization=1.0).fit(X, train["affinity"])
+    model = PairwiseRidge(regularization=1.0).fit(X, train["affinity"])
     np.testing.assert_allclose(np.array(rows, float), model.predict(X_new), rtol=1e-5)
 
 

@@ -18,6 +18,7 @@ from gramian import (
     KernelRidge,
     KernelSVC,
     M3LClassifier,
+    PairKFold,
     PairwiseLogisticRegression,
     PairwiseRidge,
 )
@@ -216,3 +217,15 @@ def test_a_slope_of_a_few_per_cent_is_followed_to_its_end(rng):
     expected = KernelLogisticRegression("linear", optimize="cv").fit(X, y)
     assert model.cv_log_loss_ < 1.1 * expected.cv_log_loss_
     assert model._prior.variances[0] * 300 > 1e3  # times the values of the kernel
+
+
+@pytest.mark.parametrize("setting", "AD")
+def test_a_number_that_is_added_to_targets_does_not_matter(setting):
+    pairs, y = make_interactions(n_left=25, n_right=20, density=0.5)
+    training, test = next(iter(PairKFold(setting).split(pairs, y)))
+    plain, shifted = (
+        PairwiseRidge().fit(pairs[training], values[training]).score(pairs[test], values[test])
+        for values in (y, y + 6.0)
+    )
+    assert plain > 0.5
+    assert shifted == pytest.approx(plain, abs=5e-3)

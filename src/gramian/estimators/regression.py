@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from gramian._core.arrays import is_numpy
 from gramian._core.docstrings import described
@@ -38,7 +38,9 @@ class KernelRidge(NumberAnswers, FeatureMachine):
     |optimize|
     |cv|
     |regularization|
-    |intercept_variance|
+    intercept_variance : float, default=1e4
+        Prior variance σ² of the intercepts; 0 means none. Targets are seldom centred: with 1e4, adding a number to y
+        adds it to predictions and changes little else, whatever the unit of y.
     |operator|
     |rank|
     solver : {"auto", "exact", "kernel_cg", "newton", "parameter_cg"}, default="auto"
@@ -76,6 +78,9 @@ class KernelRidge(NumberAnswers, FeatureMachine):
     >>> model.operator_.name
     'dense'
     """
+
+    _: KW_ONLY
+    intercept_variance: float = 1e4
 
     _solvers = SolverChoice(SOLVERS, _cholesky_or_cg)
 

@@ -94,7 +94,8 @@ def test_training_objects_are_predicted_as_in_training(repair, name):
     """Clipped and flipped rows of the old objects are those of the repaired matrix; objects are still recognised."""
     K, T = _indefinite(PAIRS.n_left), _indefinite(PAIRS.n_right, 1)
     X = Pairs(K, T, PAIRS.left_index, PAIRS.right_index)
-    model = fitted(RIDGE, X, VALUES, pairwise_kernel=name, indefinite=repair, **BOTH)
+    options = {"pairwise_kernel": name, "intercept_variance": 1.0}
+    model = fitted(RIDGE, X, VALUES, indefinite=repair, **options, **BOTH)
     good = Pairs(REPAIRS[repair](K), REPAIRS[repair](T), PAIRS.left_index, PAIRS.right_index)
     gram = pk.as_pairwise_kernel(name, "precomputed", "precomputed")(good) + 1.0
     expected = gram @ np.linalg.solve(gram + 0.3 * np.eye(N), VALUES)

@@ -51,7 +51,9 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
     |optimize|
     |cv|
     |regularization|
-    |intercept_variance|
+    intercept_variance : float, default=1e4
+        Prior variance σ² of the intercepts; 0 means none. Targets are seldom centred: with 1e4, adding a number to y
+        adds it to predictions and changes little else, whatever the unit of y.
     |operator|
     solver : {"auto", "minres", "kernel_cg", "newton", "closed_form"}, default="auto"
         "auto" is "closed_form" (two eigendecompositions) for complete pairs with the Kronecker kernel, without weights
@@ -96,6 +98,9 @@ class PairwiseRidge(NumberAnswers, PairwiseMachine):
     >>> model.solution_.status
     'converged'
     """
+
+    _: KW_ONLY
+    intercept_variance: float = 1e4
 
     _solvers = SolverChoice(RIDGE_SOLVERS, _closed_form_or_minres)
     _rules = PairwiseMachine._rules | {"solver": choice("auto", *RIDGE_SOLVERS)}
