@@ -34,15 +34,9 @@ FIRST = {"left_columns": slice(0, 1)}  # the checks have tables with an odd numb
 # that it gives the same model in all is the matter of other tests.
 ESTIMATORS = [
     KernelRidge(**TIGHT),
-    KernelRidge(solver="kernel_cg", **MANY),
-    KernelRidge(operator="streamed", **TIGHT),
     KernelLogisticRegression(**TIGHT),
     KernelLogisticRegression(**EXACT),
-    KernelLogisticRegression(kernel="linear", **TIGHT),
-    KernelLogisticRegression(operator="low_rank", **TIGHT),
-    KernelLogisticRegression(share="class", **TIGHT),
     KernelSVC(**TIGHT),
-    KernelSVC(kernel="matern32", intercept_variance=0, operator="streamed", **TIGHT),
     PairwiseRidge(**FIRST, **MANY),
     PairwiseLogisticRegression(**FIRST, **TIGHT),
     PairwiseSVC(pairwise_kernel="gaussian", **FIRST, **TIGHT),
@@ -52,6 +46,22 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+OTHER_SETTINGS = [
+    KernelRidge(solver="kernel_cg", **MANY),
+    KernelRidge(operator="streamed", **TIGHT),
+    KernelLogisticRegression(kernel="linear", **TIGHT),
+    KernelLogisticRegression(operator="low_rank", **TIGHT),
+    KernelLogisticRegression(share="class", **TIGHT),
+    KernelSVC(kernel="matern32", intercept_variance=0, operator="streamed", **TIGHT),
+]
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHER_SETTINGS)
+def test_scikit_learn_check_of_other_settings(estimator, check):
     check(estimator)
 
 

@@ -405,8 +405,9 @@ def test_balanced_class_weights():
 # --- what a fit leaves behind -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("container", "dtype"), [(np.asarray, np.float32), (sp.csr_array, np.float64)]
+)
 @pytest.mark.parametrize(("kernel", "solver"), SOLVERS)
 def test_fitted_attributes(kernel, solver, dtype, container):
     model = M3LClassifier(0.02, R, kernel, loss="hamming", solver=solver)

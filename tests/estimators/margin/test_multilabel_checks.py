@@ -41,9 +41,11 @@ alike = Alike()
 # That it finds what the others find is checked in test_margin_solvers.py and test_multilabel.py.
 ESTIMATORS = [
     M3LClassifier(1.0, loss="hamming"),
+    M3LClassifier(1.0, alike, kernel="rbf", loss="hamming", probability=True, cv=3),
+]
+OTHER_SETTINGS = [
     M3LClassifier(1.0, alike, solver="smo"),
     M3LClassifier(1.0, alike, kernel="rbf", intercept_variance=0.0),
-    M3LClassifier(1.0, alike, kernel="rbf", loss="hamming", probability=True, cv=3),
 ]
 
 
@@ -52,6 +54,12 @@ def test_scikit_learn_check(estimator, check):
     if "equivalence" in check.func.__name__:
         estimator = clone(estimator).set_params(tol=1e-14)
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHER_SETTINGS)
+def test_scikit_learn_check_of_other_settings(estimator, check):
+    test_scikit_learn_check(estimator, check)
 
 
 def expected_failures(estimator):

@@ -20,10 +20,12 @@ OPTIONS = {"C": 1.0, "max_iter": 20}
 
 ESTIMATORS = [
     HierarchicalSVC(method="orthogonal", **OPTIONS),
+    HierarchicalSVC(method="flat", kernel="rbf", probability=True, cv=2, **OPTIONS),
+]
+OTHER_METHODS = [
     HierarchicalSVC(method="similarity", probability=True, cv=2, **OPTIONS),
     HierarchicalSVC(method="independent", kernel="rbf", **OPTIONS),
     HierarchicalSVC(method="tree_loss", **OPTIONS),
-    HierarchicalSVC(method="flat", kernel="rbf", probability=True, cv=2, **OPTIONS),
 ]
 
 
@@ -37,6 +39,12 @@ def test_scikit_learn_check(estimator, check):
 def expected_failures(estimator):
     name = "check_sample_weight_equivalence_on_{}_data"
     return {name.format(kind): "a row twice is in two folds" for kind in ("dense", "sparse")}
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHER_METHODS)
+def test_scikit_learn_check_of_other_methods(estimator, check):
+    test_scikit_learn_check(estimator, check)
 
 
 @pytest.mark.slow  # every one of the checks chooses C
