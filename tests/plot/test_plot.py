@@ -215,6 +215,7 @@ def test_without_matplotlib_the_fix_is_named(model, monkeypatch):
         ConvergenceDisplay.from_estimator(model)
 
 
+@pytest.mark.slow  # a process of its own
 def test_importing_gramian_is_light():
     # scikit-learn's callbacks import rich where it is installed; nothing else may
     code = (
