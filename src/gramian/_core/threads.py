@@ -62,9 +62,8 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
     arrays of the caller any more.
     """
     results: list[Any] = [None] * count
-    numbers = iter(
-        range(count)
-    )  # threads take turns with the interpreter, so none gets the same number
+    # threads take turns with the interpreter, so that no two of them get the same number
+    numbers = iter(range(count))
 
     def work() -> None:
         try:

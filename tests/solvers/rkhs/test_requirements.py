@@ -15,7 +15,8 @@ Y = (X > 0.5).astype(float)
 
 def test_what_is_met_passes():
     problem = Problem(Dense(RBF(), X), Squared(), Y)
-    require(problem, "any", [NUMPY_ARRAYS, SQUARED_LOSS, NO_WEIGHTS], instead="newton")
+    needs = [NUMPY_ARRAYS, SQUARED_LOSS, NO_WEIGHTS]
+    assert require(problem, "any", needs, instead="newton") is None
 
 
 def test_the_first_thing_that_is_missing_is_named():
