@@ -198,10 +198,12 @@ def test_heavy_tails_are_warned_of(rng):
     X = np.column_stack([rng.normal(size=400), rng.standard_cauchy(400), rng.random(400) < 0.01])
     y = np.sin(X[:, 0])
     words = r"1 of 3 features have heavy tails .*: 1\. A few .*QuantileTransformer"
-    with pytest.warns(UserWarning, match=words):
+    with pytest.warns(UserWarning, match=words) as caught:
         KernelRidge().fit(X, y)
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
+        KernelRidge().fit(X * [100.0, 1e-3, 1.0], y)  # tails that distances do not feel
         KernelRidge("linear").fit(X, y)  # has no length scale
         KernelRidge(RBF(1.0), regularization=1.0).fit(X, y)  # taken literally
         KernelRidge().fit(

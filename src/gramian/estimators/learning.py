@@ -36,6 +36,8 @@ HEAVY_TAIL = (
 
 TAIL_ENTRIES = 250_000  # of X that are looked at, in rows that are evenly spaced
 
+SMALL_SPREAD = 0.1  # of the mean variance of all features: tails of features with less do no harm
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -62,7 +64,6 @@ def plan_of(
     """
     if machine.optimize is None:
         return None
-    _warn_of_tails(machine, data)
     known = _learning_data(machine, data, targets)
     if machine.optimize != "auto":
         asked = CrossValidationSearch() if isinstance(machine.optimize, str) else machine.optimize
@@ -112,7 +113,7 @@ def heavy_tails(columns: np.ndarray) -> np.ndarray:
     ], dtype=bool)  # fmt: skip
 
 
-def _warn_of_tails(machine: Any, data: TrainingData) -> None:
+def warn_of_tails(machine: Any, data: TrainingData) -> None:
     """Say that one length scale cannot serve features with heavy tails."""
     X = data.X
     if not isinstance(X, np.ndarray):  # pairs, sparse rows, other array libraries
@@ -120,7 +121,10 @@ def _warn_of_tails(machine: Any, data: TrainingData) -> None:
     if not isinstance(machine.kernel, str) or machine.kernel in ("linear", "precomputed"):
         return
     some = X[:: -(-X.size // TAIL_ENTRIES)]  # a file need not be read as a whole
-    found = np.flatnonzero(heavy_tails(np.asarray(some, dtype=np.float64)))
+    some = np.asarray(some, dtype=np.float64)
+    spread = some.var(axis=0)
+    felt = spread > SMALL_SPREAD * spread.mean()  # others hardly change distances
+    found = np.flatnonzero(heavy_tails(some) & felt)
     if found.size:
         names = data.described.get("feature_names_in_", np.arange(X.shape[1]))[found]
         shown = ", ".join(map(str, names[:5])) + (", …" if found.size > 5 else "")

@@ -20,7 +20,7 @@ from gramian._core.arrays import Array, namespace
 from gramian.estimators.early_stopping import Validation, Watch
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets, fit_machine
-from gramian.estimators.learning import Plan, plan_of, tell
+from gramian.estimators.learning import Plan, plan_of, tell, warn_of_tails
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model
 from gramian.estimators.rules import flag, not_negative, optional_count, positive_or_auto, search
@@ -228,6 +228,7 @@ class SmoothTraining:
     def run(self, task: Task) -> Fitted:
         if self._plan is None:
             return self._solved(task, self.targets.prior, None, {})
+        warn_of_tails(self.machine, self.data)
         with task.stage("hyperparameters") as stage:
             learned = self._learned(stage, self._plan)
         found = {
