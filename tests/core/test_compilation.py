@@ -55,5 +55,6 @@ def test_only_explicit_loops_get_threads():
 
     for dtype in (np.float64, np.float32):  # the options hold for every signature
         np.testing.assert_array_equal(doubled(np.ones(3, dtype)), 3.0)
-        options = doubled.overloads[doubled.signatures[-1]].metadata["parfor_diagnostics"]
+        threaded = doubled.threaded
+        options = threaded.overloads[threaded.signatures[-1]].metadata["parfor_diagnostics"]
         assert options.count_parfors() == 1

@@ -21,7 +21,13 @@ def test_results_are_in_order(count):
 def test_parts_cover_everything_once(count):
     parts = in_parts(lambda start, stop: list(range(start, stop)), count)
     assert [number for part in parts for number in part] == list(range(count))
-    assert len(parts) == numba.get_num_threads()
+    assert len(parts) == max(1, min(count, numba.get_num_threads()))
+
+
+def test_parts_are_no_larger_than_said():
+    parts = in_parts(lambda start, stop: stop - start, 100, most=7)
+    assert sum(parts) == 100
+    assert max(parts) <= 7
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS == 1, reason="there is one thread only")

@@ -1,12 +1,19 @@
-"""How compiled loops are compiled: threads for explicit loops only, and no interruption in the midst of it.
+"""How loops are compiled: threads for explicit loops only, none in a forked process, and no interruption in the midst.
 
 LLVM reports to Python through C functions that cannot raise. A KeyboardInterrupt there is printed and forgotten, and
 what was half compiled fails later with errors of its own. So Ctrl-C is noted while the main thread compiles, and raised
 when the function is done; other threads receive no signals.
+
+Threads of GNU OpenMP, which Numba uses on Linux, end a forked process if they had worked before the fork. So loops are
+compiled a second time there, without threads.
 """
 
+import os
 import signal
 import threading
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -14,11 +21,22 @@ import numpy as np
 from numba.core import event
 from numba.core.cpu_options import ParallelOptions
 
+_PROCESS = SimpleNamespace(forked=False)
+
+
+def _note_fork() -> None:
+    _PROCESS.forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
 
 def parallel_loops(*, cache: bool = True, **options: Any) -> Any:
     """Compile a function whose ``prange`` loops run on all threads, for use as a decorator.
 
-    Numba would also give threads to every array expression, which adds up to half to the time of the compilation.
+    Numba would also give threads to every array expression, which adds up to half to the time of the compilation. In a
+    forked process the loops run on the calling thread.
     """
     others = (
         "comprehension",
@@ -31,7 +49,27 @@ def parallel_loops(*, cache: bool = True, **options: Any) -> Any:
     )
     # a dictionary, the public way to say this, is empty after the first signature
     only_loops: Any = ParallelOptions(dict.fromkeys(others, False))
-    return numba.njit(cache=cache, parallel=only_loops, **options)
+
+    def compiled(function: FunctionType) -> Callable[..., Any]:
+        threaded = numba.njit(cache=cache, parallel=only_loops, **options)(function)
+        alone = numba.njit(cache=cache, **options)(_alone(function))
+
+        @wraps(function)
+        def loop(*arguments: Any) -> Any:
+            return (alone if _PROCESS.forked else threaded)(*arguments)
+
+        loop.threaded = threaded  # type: ignore[attr-defined]
+        return loop
+
+    return compiled
+
+
+def _alone(function: FunctionType) -> FunctionType:
+    """The same function under another name: Numba keeps what it compiled by name, whatever the options were."""
+    name = f"{function.__qualname__}_alone"
+    twin = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
+    twin.__qualname__, twin.__module__ = name, function.__module__
+    return twin
 
 
 def read_only(values: np.ndarray) -> np.ndarray:

@@ -1,27 +1,30 @@
-"""Threads: one parallel Numba region at a time, and compiled tasks side by side.
+"""Threads: long compiled loops side by side, short ones on Numba's threads, and BLAS with one thread.
 
-Numba's fallback threading layer ("workqueue") is not thread-safe: two Python threads that enter parallel
-regions at once end the *process* ("Concurrent access has been detected"). Estimators are called from
-threads all the time (joblib's threading backend, Dask workers), so every call of a parallel kernel
-in this package is made under one lock::
+Most loops release the GIL (``nogil=True``) and are called by threads of Python, for one part of the work each::
+
+    share(loop, count, *arguments)  # loop(first, last, *arguments) for parts of range(count)
+
+To wake such a thread takes 50 to 100 microseconds. Products that take less than a millisecond and follow each other
+closely (with small stored matrices, sparse features and pairs) run on Numba's own threads, which spin
+(`compilation.parallel_loops`). These are used sparingly: a loop over threads takes several times as long to compile as
+its body, and two threads that use Numba's fallback layer ("workqueue") at once end the *process*. Estimators are called
+from threads all the time (joblib's threading backend, Dask workers), so such loops are called under one lock::
 
     with exclusive():
-        _some_parallel_kernel(...)
+        _some_parallel_loop(...)
 
-Nothing is lost: a parallel region uses all cores anyway. Keep each region short (a fraction of a
-second) and do not call user code inside it. The lock is re-entrant, so that one guarded function may call another,
-and it is made anew in a forked child, whose copy might have been taken by a thread that does not exist there.
+Keep such a region short (a fraction of a second), and call no user code inside it. The lock is re-entrant, so that one
+guarded function may call another. It is made anew in a forked child, as are the threads, which do not exist there.
 
-Tasks that take milliseconds are better run by `side_by_side`: compiling a loop over threads takes several times as long
-as compiling its body, which Numba optimises once for itself and twice more for the loop.
+How many threads work is what Numba says (``NUMBA_NUM_THREADS``, `numba.set_num_threads`).
 """
 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -33,10 +36,31 @@ Result = TypeVar("Result")
 _GATE = SimpleNamespace(lock=threading.RLock())
 
 
+class _Helpers:
+    """Threads that help the calling one; they are started when first needed and wait for work from then on."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.number = 0
+        self.growing = threading.Lock()
+
+    def ask(self, task: Callable[[], None], number: int) -> None:
+        """Let ``number`` threads call a task that does not raise."""
+        with self.growing:
+            while self.number < number:
+                threading.Thread(target=self._serve, name="gramian", daemon=True).start()
+                self.number += 1
+        for _ in range(number):
+            self.tasks.put(task)
+
+    def _serve(self) -> None:
+        while True:
+            self.tasks.get()()
+
+
 @cache
-def _helpers() -> ThreadPoolExecutor:
-    """The threads that help the calling one in `side_by_side`."""
-    return ThreadPoolExecutor(thread_name_prefix="gramian")
+def _helpers() -> _Helpers:
+    return _Helpers()
 
 
 def _forget_threads() -> None:
@@ -50,20 +74,62 @@ if hasattr(os, "register_at_fork"):
 
 
 def exclusive() -> AbstractContextManager[Any]:
-    """Return the lock under which parallel Numba kernels are called, for a ``with`` statement."""
+    """Return the lock under which loops on Numba's threads are called, for a ``with`` statement."""
     return _GATE.lock
 
 
-def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
-    """Return ``task(0)``, …, ``task(count - 1)``, computed by as many threads as Numba would use.
+def share(
+    loop: Callable[..., Any],
+    count: int,
+    *arguments: Any,
+    alone: bool = False,
+    most: int | None = None,
+) -> None:
+    """Call ``loop(first, last, *arguments)`` for parts of ``range(count)``, one for each thread.
 
-    Tasks are compiled functions that release the GIL (``nogil=True``) and run for a fraction of a millisecond at least.
-    After an error or an interruption no further task begins, and those that run are waited for: nothing is written to
-    arrays of the caller any more.
+    Parameters
+    ----------
+    loop : compiled function that releases the GIL
+        It works for a tenth of a millisecond at least; what takes less is better called directly.
+    count : int
+    *arguments
+        What else the loop needs; no two numbers of the range write to the same place.
+    alone : bool, default=False
+        Whether the calling thread does it all, because waking others would take longer.
+    most : int, optional
+        The largest part: smaller ones even out what takes differently long, and Ctrl-C gets through between them.
     """
+    if alone:
+        loop(0, count, *arguments)
+    else:
+        in_parts(lambda first, last: loop(first, last, *arguments), count, most)
+
+
+def in_parts(
+    task: Callable[[int, int], Result], count: int, most: int | None = None
+) -> list[Result]:
+    """Return ``task(first, last)`` for parts of ``range(count)``, as `share` makes them."""
+    n_parts = max(1, min(count, numba.get_num_threads()), -(-count // (most or max(1, count))))
+    ends = [count * part // n_parts for part in range(n_parts + 1)]
+    return side_by_side(lambda part: task(ends[part], ends[part + 1]), n_parts)
+
+
+def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
+    """Return ``task(0)``, …, ``task(count - 1)``; a thread that is done with one takes the next.
+
+    Tasks are compiled functions that release the GIL, and do not call this function themselves. After an error or an
+    interruption no further task begins, and those that run are waited for: nothing is written to arrays of the caller
+    any more.
+    """
+    number = min(count, numba.get_num_threads()) - 1
+    if number < 1:
+        return [task(k) for k in range(count)]
     results: list[Any] = [None] * count
+    errors: list[BaseException] = []
     # threads take turns with the interpreter, so that no two of them get the same number
     numbers = iter(range(count))
+    left: list[None] = []
+    bell: SimpleQueue[None] = SimpleQueue()
 
     def work() -> None:
         try:
@@ -73,26 +139,41 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
             for _ in numbers:  # there are some after an error only
                 pass
 
-    helpers = [_helpers().submit(work) for _ in range(min(count, numba.get_num_threads()) - 1)]
+    def help_out() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+        left.append(None)
+        bell.put(None)
+
+    _helpers().ask(help_out, number)
     try:
         work()
     finally:
-        wait(helpers)
-    for helper in helpers:
-        helper.result()
+        _wait(bell, left, number)
+    if errors:
+        raise errors[0]
     return results
 
 
-def in_parts(task: Callable[[int, int], Result], count: int) -> list[Result]:
-    """Return ``task(start, stop)`` for parts of ``range(count)``, one for each thread, by `side_by_side`."""
-    n_parts = numba.get_num_threads()
-    ends = [count * part // n_parts for part in range(n_parts + 1)]
-    return side_by_side(lambda part: task(ends[part], ends[part + 1]), n_parts)
+def _wait(bell: SimpleQueue[None], left: list[None], number: int) -> None:
+    """Return when ``number`` helpers have left; Ctrl-C is raised then."""
+    interruption = None
+    while len(left) < number:
+        try:
+            bell.get(timeout=1.0)
+        except Empty:  # an interruption may have swallowed a ring
+            pass
+        except KeyboardInterrupt as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run compiled loops on the calling thread: waking others takes longer than a small loop."""
+    """Let the calling thread do everything itself."""
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
@@ -109,17 +190,21 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread, for kernels that call it from each of Numba's threads."""
+    """Limit BLAS to one thread, for loops that call it from each of several threads.
+
+    The limit is that of the whole process, so one thread at a time sets it and takes it back.
+    """
     # threadpoolctl's own context manager does the same in 18 instead of 4 microseconds
     libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
-    threads = [library.get_num_threads() for library in libraries]
-    try:
-        for library in libraries:
-            library.set_num_threads(1)
-        yield
-    finally:
-        for library, number in zip(libraries, threads, strict=True):
-            library.set_num_threads(number)
+    with exclusive():
+        threads = [library.get_num_threads() for library in libraries]
+        try:
+            for library in libraries:
+                library.set_num_threads(1)
+            yield
+        finally:
+            for library, number in zip(libraries, threads, strict=True):
+                library.set_num_threads(number)
 
 
 def quiet_blas(flops: float) -> AbstractContextManager[None]:

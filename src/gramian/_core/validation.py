@@ -30,10 +30,13 @@ def check_number(
     kind, words = (Integral, "a whole number") if whole else (Real, "a finite number")
     bound = ">" if strict else ">="
     below = "" if high == np.inf else f" and {bound.replace('>', '<')} {high:g}"
-    message = f"{name} must be {words} {bound} {low:g}{below}, got {value!r}."
+    message = f"{name} must be {words} {bound} {low:g}{below}, got {reprlib.repr(value)}."
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(message)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = np.inf  # or −∞: neither is finite
     inside = low < number < high if strict else low <= number <= high
     if not inside or not np.isfinite(number):
         raise ValueError(message)

@@ -16,7 +16,16 @@ from gramian.labels import Taxonomy, as_taxonomy
 
 def distinct(y: Array, least: int = 2) -> tuple[Array, Array]:
     """Return the classes in y, sorted, and the number of each example's class; refuse fewer than ``least``."""
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except ValueError:
+        if not (is_numpy(y) and y.dtype == object):
+            raise
+        kinds = sorted({type(label).__name__ for label in y.flat})
+        raise ValueError(
+            f"y must hold classes of one kind, strings or whole numbers; got {', '.join(kinds)}. Convert them by "
+            "y.astype(str), say, after the missing ones are taken out."
+        ) from None
     if is_numpy(y):
         classes, codes = np.unique(y, return_inverse=True)
         codes = codes.reshape(-1)

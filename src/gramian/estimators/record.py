@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from gramian._core.arrays import Array
+from gramian._core.arrays import Array, to_numpy
 from gramian._core.validation import naming_text
+from gramian.solvers import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,16 @@ class Model(BaseEstimator):
         if fitted is not None and name in fitted.values:
             return fitted.values[name]
         return object.__getattribute__(self, name)  # a property raises its own error again
+
+
+def refuse_overflow(solution: Solution, dtype: Any, given: str) -> None:
+    """Refuse coefficients or a gap that are not finite; ``given`` names the parameter that may be to blame."""
+    finite = np.isfinite(to_numpy(solution.coefficients)).all()
+    if not (finite and np.isfinite(solution.gap)):
+        raise ValueError(
+            f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y, sample_weight or the kernel so that "
+            f"products fit {dtype}, or check {given}."
+        )
 
 
 def validated(model: Model, X: Any, y: Any, **checks: Any) -> tuple[Array, Array, dict[str, Any]]:

@@ -52,6 +52,12 @@ def choice(*choices: str) -> Rule:
     return partial(check_choice, choices=choices)
 
 
+def optional_classifier(name: str, value: Any) -> None:
+    """Refuse what is neither None nor a classifier that scikit-learn could clone."""
+    if value is not None and not (hasattr(value, "fit") and hasattr(value, "get_params")):
+        raise TypeError(f"{name} must be a classifier or None, got {value!r}.")
+
+
 def check_parameters(estimator: Any, rules: Mapping[str, Rule]) -> None:
     """Refuse the first parameter that breaks its rule, by name."""
     for name, rule in rules.items():

@@ -22,7 +22,7 @@ from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets, fit_machine
 from gramian.estimators.learning import Plan, plan_of, tell, warn_of_tails
 from gramian.estimators.progress import Task
-from gramian.estimators.record import Fitted, Model
+from gramian.estimators.record import Fitted, Model, refuse_overflow
 from gramian.estimators.rules import flag, not_negative, optional_count, positive_or_auto, search
 from gramian.estimators.targets import SmoothTargets
 from gramian.kernels import Kernel
@@ -286,11 +286,7 @@ class SmoothTraining:
             callback=report,
             **machine._limits(),
         )
-        if not np.isfinite(solution.gap):
-            raise ValueError(
-                f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y or the kernel so that "
-                f"products fit {data.X.dtype}, or check regularization={machine.regularization!r}."
-            )
+        refuse_overflow(solution, data.X.dtype, f"regularization={machine.regularization!r}")
         coefficients, scores = solution.coefficients, {}
         if watch is not None and watch.scores:
             coefficients, scores = watch.best, watch.result()

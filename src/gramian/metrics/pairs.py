@@ -31,12 +31,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gramian._core.arrays import to_numpy
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import in_parts
 from gramian.metrics._checks import check_labels, check_values, check_weights
 from gramian.pairs import Pairs
 from gramian.selection.pair_folds import pair_setting
@@ -141,11 +140,13 @@ def interaction_concordance_index(
     y, scores = y[order], scores[order]
     concordant = comparable = 0.0
     for row in range(rows[-1]):
-        # one row with all later ones at a time: the lock is not held for long
-        with exclusive():
-            counts = _row_with_later_rows(row, starts, columns, y, scores, *tolerances)
-        concordant += counts[:, 0].sum()
-        comparable += counts[:, 1].sum()
+
+        def count(first: int, last: int, row: int = row) -> tuple[float, float]:
+            return _row_with_later_rows(first, last, row, starts, columns, y, scores, *tolerances)
+
+        for found in in_parts(count, rows[-1] - row):
+            concordant += found[0]
+            comparable += found[1]
     if comparable == 0:
         _warn(
             "interaction_concordance_index has nothing to compare: no two left and two right objects "
@@ -258,12 +259,13 @@ def _ranks(values, tolerance):
     return order, rank
 
 
-@parallel_loops()
-def _row_with_later_rows(row, starts, columns, y, scores, y_tolerance, score_tolerance):
-    """Concordant and comparable interactions of one row with each later one."""
-    n_later = starts.size - 2 - row
-    counts = np.zeros((n_later, 2))
-    for later in prange(n_later):
+@njit(cache=True, nogil=True)
+def _row_with_later_rows(
+    first, last, row, starts, columns, y, scores, y_tolerance, score_tolerance
+):
+    """Concordant and comparable interactions of one row with the later ones from first to last."""
+    concordant = comparable = 0.0
+    for later in range(first, last):
         a, a_end = starts[row], starts[row + 1]
         b, b_end = starts[row + 1 + later], starts[row + 2 + later]
         size = min(a_end - a, b_end - b)
@@ -285,9 +287,9 @@ def _row_with_later_rows(row, starts, columns, y, scores, y_tolerance, score_tol
             order, d_rank = _ranks(d[:common], y_tolerance)
             _, e_rank = _ranks(e[:common], score_tolerance)
             found = _concordance(d_rank[order], e_rank[order], common, np.ones(common))
-            counts[later, 0] = found[0]
-            counts[later, 1] = found[1]
-    return counts
+            concordant += found[0]
+            comparable += found[1]
+    return concordant, comparable
 
 
 def _checked_objects(name: str, values: Any, n: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,10 @@ def _positions(name: str, columns: Any, n_columns: int, names: list | None) -> n
         return None
     if isinstance(columns, slice):
         return np.arange(n_columns)[columns]
+    if not isinstance(columns, Iterable):
+        raise TypeError(
+            f"{name} must be a list of columns (names, numbers or a mask) or a slice, got {columns!r}."
+        )
     listed = [columns] if isinstance(columns, str) else list(columns)
     if listed and all(isinstance(value, (bool, np.bool_)) for value in listed):
         if len(listed) != n_columns:

@@ -184,7 +184,9 @@ class CrossValidationCriterion:
         # residual ≤ √tol ‖λF‖ makes the error of F as small as that of the fit at this tolerance
         size = folds.strength**2 * inner(F, KF)
         norm = inner(rho, K_rho)
-        relative = xp.sqrt(ratio(tol * size, norm, norm > 0))
+        relative = xp.sqrt(
+            ratio(tol * xp.abs(size), norm, norm > 0)
+        )  # rounding may leave it below zero
         state = State(F, KF, rho, K_rho, xp.zeros_like(norm), done=norm <= 0, fresh=True)
         s, Ks = solve_newton_system(recorder, curvature, state, relative, MAX_ADJOINT_STEPS)
         return F + s, KF + Ks

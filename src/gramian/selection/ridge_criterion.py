@@ -18,11 +18,14 @@ Newton steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import get_lapack_funcs
 
 from gramian._core.arrays import Array, is_numpy
+from gramian._core.factors import raise_diagonal
 from gramian._core.memory import working_memory
 from gramian.operators import Dense, LabelMixed, Operator, PairGram
 from gramian.selection.criterion import CrossValidationCriterion
@@ -43,30 +46,32 @@ SMALLEST_WEIGHT = 1e-100
 class RidgeCriterion(CrossValidationCriterion):
     """Mean held-out squared loss and its gradient, in closed form; see `CrossValidationCriterion`.
 
-    Parameters
-    ----------
-    problem : Problem
-        With the squared loss, NumPy arrays and one Gram matrix for all outputs.
-    training : array of shape (n, n_folds)
-        1 where an example trains.
-    held_out : array of shape (n, n_folds), default=None
-        1 where an example is judged; None means all that do not train.
+        Parameters
+        ----------
+        problem : Problem
+            With the squared loss, NumPy arrays and one Gram matrix for all outputs.
+        training : array of shape (n, n_folds)
+            1 where an example trains.
+        held_out : array of shape (n, n_folds), default=None
+            1 where an example is judged; None means all that do not train.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.kernels import RBF
-    >>> from gramian.losses import Squared
-    >>> from gramian.operators import Dense
-    >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
-    >>> from gramian.solvers import Problem
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
-    >>> training, _ = fold_masks(5, X, X[:, 0])
-    >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
-    >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
-    >>> bool(abs(exact - iterative) < 1e-8)
-    True
+        Examples
+        --------
+        >>> from collections.abc import Callable
+
+    import numpy as np
+        >>> from gramian.kernels import RBF
+        >>> from gramian.losses import Squared
+        >>> from gramian.operators import Dense
+        >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
+        >>> from gramian.solvers import Problem
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
+        >>> training, _ = fold_masks(5, X, X[:, 0])
+        >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
+        >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
+        >>> bool(abs(exact - iterative) < 1e-8)
+        True
     """
 
     def __init__(self, problem: Problem, training: Array, held_out: Array = None):
@@ -87,7 +92,7 @@ class RidgeCriterion(CrossValidationCriterion):
         self.latent = np.repeat(Y[:, :, None], len(self._folds), axis=2)
         value = judged = 0.0
         for k, rows in enumerate(self._folds):
-            block = cho_factor(G[np.ix_(rows, rows)], lower=True)
+            block = _factor(lambda rows=rows: G[np.ix_(rows, rows)])
             residual = cho_solve(block, a[rows])
             weights = self._held_out[rows, k][:, None]
             value += 0.5 * float(np.sum(weights * residual**2))
@@ -124,14 +129,30 @@ def _most_rows(operator: Operator) -> int:
     return CLOSED_FORM_ROWS if isinstance(matrix, Dense) else 0
 
 
+def _factor(make: Callable[[], np.ndarray]) -> tuple[np.ndarray, bool]:
+    """The Cholesky factor of a new matrix. Rounding errors are covered by noise, which a criterion can bear."""
+    matrix = make()
+    largest, n, dtype = float(np.max(np.diagonal(matrix), initial=0.0)), len(matrix), matrix.dtype
+
+    def attempt(more: float) -> tuple[np.ndarray, bool]:
+        raised = make() if more else matrix
+        raised[np.diag_indices_from(raised)] += more
+        return cho_factor(raised, lower=True, overwrite_a=True, check_finite=False)
+
+    return raise_diagonal(attempt, largest, n, dtype)
+
+
 def _inverse(matrix: np.ndarray, problem: Problem) -> np.ndarray:
     """(K + λ W⁻¹)⁻¹, full."""
-    M = np.array(matrix, dtype=np.float64)
     weights = 1.0 if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
-    M[np.diag_indices_from(M)] += float(problem.strength[0]) / np.maximum(weights, SMALLEST_WEIGHT)
-    factor, lower = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    noise = float(problem.strength[0]) / np.maximum(weights, SMALLEST_WEIGHT)
+
+    def regularised() -> np.ndarray:
+        M = np.array(matrix, dtype=np.float64)
+        M[np.diag_indices_from(M)] += noise
+        return M
+
+    factor, lower = _factor(regularised)
     (potri,) = get_lapack_funcs(("potri",), (factor,))
-    inverse, info = potri(factor, lower=lower, overwrite_c=True)
-    if info != 0:
-        raise np.linalg.LinAlgError("The kernel matrix is singular; raise regularization.")
+    inverse, _ = potri(factor, lower=lower, overwrite_c=True)
     return np.tril(inverse) + np.tril(inverse, -1).T

@@ -26,7 +26,7 @@ from gramian.estimators.fitting import fit_machine
 from gramian.estimators.margin import search
 from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
-from gramian.estimators.record import Fitted, Model
+from gramian.estimators.record import Fitted, Model, refuse_overflow
 from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive
 from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
@@ -326,6 +326,7 @@ class MarginTraining:
 
         # some solvers make coefficients for callbacks only, at a cost
         solution = self.solve(self.problem, self.start, report if task.watched else None)
+        refuse_overflow(solution, self.data.X.dtype, f"C={self.machine.C!r}")
         A = solution.coefficients
         if self.review is not None:
             self.review(self.fitted["C_"], self.problem.latent(A))

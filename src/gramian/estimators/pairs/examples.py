@@ -182,7 +182,8 @@ def _checked_pairs(
     else:
         y = column_or_1d(y, warn=True)
         if y_numeric and y.dtype.kind == "O":
-            y = y.astype(np.float64)
+            with naming_text(X.left_index):
+                y = y.astype(np.float64)
         if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
             raise ValueError("Input y contains NaN or infinity.")
     check_consistent_length(X, y)

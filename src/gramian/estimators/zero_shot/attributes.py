@@ -37,7 +37,7 @@ from gramian._core.caller import level_of_caller
 from gramian._core.validation import check_number, check_sample_weight, listed
 from gramian.estimators.margin.multilabel import M3LClassifier
 from gramian.estimators.record import Fitted
-from gramian.estimators.rules import check_parameters, choice
+from gramian.estimators.rules import check_parameters, choice, optional_classifier
 from gramian.estimators.zero_shot.signatures import ClassDescriptions, TrainingClasses
 from gramian.labels.correlation.inputs import in_class_order, name_of, normalized_weights
 from gramian.labels.correlation.sources import class_correlation
@@ -142,11 +142,16 @@ class AttributeClassifier(ClassDescriptions):
     priors: Any = None
     shrinkage: float = 0.1
 
-    _rules = {"mapping": choice("nearest", "direct"), "shrinkage": partial(check_number, high=1)}
+    _rules = {
+        "estimator": optional_classifier,
+        "mapping": choice("nearest", "direct"),
+        "shrinkage": partial(check_number, high=1),
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = None if self.estimator is None else get_tags(self.estimator).input_tags
+        known = hasattr(self.estimator, "__sklearn_tags__")
+        given = get_tags(self.estimator).input_tags if known else None
         tags.input_tags.sparse = given is None or given.sparse
         tags.input_tags.pairwise = given is not None and given.pairwise
         return tags

@@ -36,11 +36,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import njit
 
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import share
 from gramian.labels.taxonomy.rooted_tree import RootedTree
 
 _LANES = 16
@@ -127,31 +126,18 @@ def _compiled(B, tree, source, up, scale, down, target):
     out = np.empty((n, target.size, q), B.dtype)
     rows = max(1, _LANES // max(1, q))
     steps = _Steps(source, up, weights, down, target, tree.n_nodes, rows, *tree.families)
-    if cube.nbytes + out.nbytes < _PARALLEL_BYTES:
-        _sweep_rows(cube, out, 0, n, steps)
-    else:
-        pieces = min(-(-n // rows), 4 * get_num_threads())
-        with exclusive():
-            _sweep_pieces(cube, out, pieces, steps)
+    alone = cube.nbytes + out.nbytes < _PARALLEL_BYTES
+    share(_sweep_blocks, -(-n // rows), cube, out, steps, alone=alone)
     return out.reshape(n, target.size, *B.shape[2:])
 
 
-@parallel_loops()
-def _sweep_pieces(B, out, pieces, steps):
-    rows = steps.rows
-    blocks = (B.shape[0] + rows - 1) // rows
-    for piece in prange(pieces):
-        start = blocks * piece // pieces * rows
-        stop = min(B.shape[0], blocks * (piece + 1) // pieces * rows)
-        _sweep_rows(B, out, start, stop, steps)
-
-
-@njit(cache=True)
-def _sweep_rows(B, out, start, stop, steps):
+@njit(cache=True, nogil=True)
+def _sweep_blocks(first_block, last_block, B, out, steps):
     inner, first, last = steps.inner, steps.first, steps.last
     buffer = np.zeros((steps.n_nodes, _LANES), B.dtype)
-    for i in range(start, stop, steps.rows):
-        height = min(steps.rows, stop - i)
+    for block in range(first_block, last_block):
+        i = block * steps.rows
+        height = min(steps.rows, B.shape[0] - i)
         for j in range(0, B.shape[2], _LANES):
             width = min(_LANES, B.shape[2] - j)
             if steps.source.size < steps.n_nodes:

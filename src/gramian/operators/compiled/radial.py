@@ -40,7 +40,7 @@ import numpy as np
 
 from gramian._core.arrays import row_blocks
 from gramian._core.compilation import read_only
-from gramian._core.threads import exclusive, single_threaded_blas
+from gramian._core.threads import exclusive, share, single_threaded_blas
 from gramian.operators.compiled.radial_loops import (
     CHUNK,
     GROUP,
@@ -359,13 +359,15 @@ class _Tiled(_Route):
         columns, width = columns[first], last - first
         x = rows.points
         rows = rows._replace(norms=np.einsum("ij,ij->i", x, x))
-        shape = (0, 0, self.k) if column_totals is None else (-(-len(x) // PANEL), width, self.k)
+        tasks = -(-len(x) // PANEL)
+        shape = (0, 0, self.k) if column_totals is None else (tasks, width, self.k)
         partial = self.sums[: math.prod(shape)].reshape(shape)
         tile = self.buffer[: len(x) * width].reshape(len(x), width)
         limit = self.norm_limit[self.dtype]
         expand = bool(rows.norms.max() + columns.norms.max() <= limit)
-        with exclusive(), single_threaded_blas():
-            tile_block(rows, columns, expand, self.units.profile, tile, totals, partial)
+        with single_threaded_blas():
+            profile = self.units.profile
+            share(tile_block, tasks, rows, columns, expand, profile, tile, totals, partial)
         if column_totals is not None:
             column_totals += partial.sum(axis=0, dtype=np.float64)
 

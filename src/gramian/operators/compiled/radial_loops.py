@@ -16,8 +16,8 @@ Cost and floor
 Differs from the textbook in
     summing (x − z)² instead of expanding the square: no cancellation.
 
-Compiled lazily, because an eager signature would refuse read-only arrays. Parallel functions are to be called
-under `gramian._core.threads.exclusive`.
+Compiled lazily, because an eager signature would refuse read-only arrays. `fused_block` and `add_up` are called
+under `gramian._core.threads.exclusive`, `tile_block` by `share`.
 """
 
 from typing import NamedTuple
@@ -251,21 +251,18 @@ def _tile_by_expansion(X, xx, Z, zz, profile, tile):
         apply_profile(row, profile)
 
 
-@parallel_loops(fastmath=FLAGS)
-def tile_block(rows, columns, expand, profile, tile, totals, sums):
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def tile_block(first_task, last_task, rows, columns, expand, profile, tile, totals, sums):
     """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
 
     With ``expand`` distances come from the squared norms of rows and columns and their inner products.
 
     Each task calls BLAS for its own rows, so BLAS is to be limited to one thread. Letting its threads alternate
-    with Numba's on the same cores is up to thirty times slower: both spin while they wait.
+    with other threads on the same cores is up to thirty times slower: they spin while they wait.
     """
     X, B_rows, xx = rows
     Z, B, zz = columns
-    # Numba looks BLAS up in the first call, under the GIL, which a task would never get.
-    one = np.empty((1, 1), X.dtype)
-    np.dot(one, one, np.empty((1, 1), X.dtype))
-    for task in prange((X.shape[0] + PANEL - 1) // PANEL):
+    for task in range(first_task, last_task):
         lo, hi = task * PANEL, min(X.shape[0], (task + 1) * PANEL)
         own = tile[lo:hi]
         if expand:

@@ -23,11 +23,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numba import prange
+from numba import njit
 
 from gramian._core.arrays import Array, row_blocks
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import share
 from gramian.kernels import Kernel
 from gramian.kernels.stationary import scaled, squared_distances
 from gramian.operators.compiled.radial_loops import FLAGS, exp2
@@ -68,51 +67,58 @@ class SquaredDistances:
 
     def gram(self, kernel: Kernel) -> np.ndarray:
         """The matrix of an isotropic kernel."""
-        D, scale = self.matrix, float(kernel.length_scale)
+        D, square = self.matrix, self._square(kernel)
         if kernel.profile == "rbf":
             # NumPy touches the new pages: by several threads at once that takes many times as long
-            K = D * D.dtype.type(-0.5 / math.log(2) / scale**2)
-            with exclusive():
-                _exp2_in_place(K)
+            K = D * D.dtype.type(-0.5 / math.log(2) / square)
+            share(_exp2_in_place, len(K), K)
             return K
         K = np.empty_like(D)
         for rows in self._rows():
-            K[rows] = kernel.radial(D[rows] / D.dtype.type(scale**2))
+            K[rows] = kernel.radial(D[rows] / D.dtype.type(square))
         return K
 
     def vjp(self, kernel: Kernel, K: np.ndarray, E: Array, F: Array) -> np.ndarray:
         """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""
         E, F = (np.asarray(part.reshape(len(part), -1), K.dtype) for part in (E, F))
-        D, scale = self.matrix, float(kernel.length_scale)
+        D, square = self.matrix, self._square(kernel)
         if kernel.profile == "rbf":
             if not kernel.theta.size:
                 return np.empty(0)
             sums = np.empty(len(K))
-            with exclusive():
-                _rbf_slopes(D, K, np.ascontiguousarray(E), np.ascontiguousarray(F.T), sums)
-            return np.array([sums.sum() / scale**2])
+            columns = np.ascontiguousarray(F.T)
+            share(_rbf_slopes, len(K), D, K, np.ascontiguousarray(E), columns, sums)
+            return np.array([sums.sum() / square])
         gradient = np.zeros(kernel.theta.size)
         for rows in self._rows():
-            gradient += kernel.radial_vjp(D[rows] / D.dtype.type(scale**2), E[rows] @ F.T)
+            gradient += kernel.radial_vjp(D[rows] / D.dtype.type(square), E[rows] @ F.T)
         return gradient
+
+    def _square(self, kernel: Kernel) -> float:
+        """The square of a length scale, within what distances can be divided by: beyond, nothing changes any more."""
+        limits = np.finfo(self.matrix.dtype)
+        low, high = float(limits.tiny) ** 0.49, float(limits.max) ** 0.49
+        return min(max(float(kernel.length_scale), low), high) ** 2
 
     def _rows(self) -> list[slice]:
         return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
 
 
-@parallel_loops(fastmath=FLAGS)
-def _exp2_in_place(K):
-    for i in prange(K.shape[0]):
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def _exp2_in_place(first, last, K):
+    for i in range(first, last):
         row = K[i]
         for j in range(row.size):
             row[j] = exp2(row[j])
 
 
-@parallel_loops(fastmath=FLAGS)
-def _rbf_slopes(D, K, E, F, sums):
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def _rbf_slopes(first, last, D, K, E, F, sums):
     """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
-    for i in prange(D.shape[0]):
-        weights = np.zeros(D.shape[1], D.dtype)
+    weights = np.empty(D.shape[1], D.dtype)
+    for i in range(first, last):
+        for j in range(weights.size):
+            weights[j] = 0
         for k in range(E.shape[1]):
             e, column = E[i, k], F[k]
             for j in range(weights.size):

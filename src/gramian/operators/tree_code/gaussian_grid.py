@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import convolve1d
 
-from gramian._core.threads import exclusive, single_threaded_blas
+from gramian._core.threads import side_by_side, single_threaded_blas
 from gramian.operators import costs
 from gramian.operators.tree_code.grid_loops import Rule, Side, interpolate
 from gramian.operators.tree_code.task import Task
@@ -42,7 +42,7 @@ FARTHEST_GAP = 24  # ℓ between cells, beyond which all sources together count 
 # up to 32 MiB.
 COLUMNS_AT_A_TIME = 4
 SMALL_NODES = 2**19
-REGION_POINTS = 2**15  # in one parallel region: interruptions get through
+PART_POINTS = 2**11  # of the work of a thread: few enough for interruptions to get through
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +93,12 @@ class GaussianGrid:
     def _interpolate(
         self, side: Side, values: np.ndarray, grid: np.ndarray, to_nodes: bool
     ) -> None:
-        for cells in _parts(side):
-            with exclusive():
-                interpolate(side, self.rule, values, grid, cells, to_nodes)
+        parts = list(_parts(side))
+
+        def task(part: int) -> None:
+            interpolate(*parts[part], side, self.rule, values, grid, to_nodes)
+
+        side_by_side(task, len(parts))
 
     def _spread(self, B: np.ndarray) -> np.ndarray:
         """From points to the nodes of all features, shape (k, N_1, ..., N_d)."""
@@ -227,12 +230,10 @@ def _side(points: np.ndarray, h: float) -> Side:
 
 
 def _parts(side: Side) -> Iterator[tuple[int, int]]:
-    """Ranges of occupied cells that hold about REGION_POINTS points."""
+    """Ranges of occupied cells that hold about PART_POINTS points."""
     first, n_cells = 0, side.cells.size
     while first < n_cells:
-        last = (
-            int(np.searchsorted(side.starts, side.starts[first] + REGION_POINTS, side="right")) - 1
-        )
+        last = int(np.searchsorted(side.starts, side.starts[first] + PART_POINTS, side="right")) - 1
         last = min(n_cells, max(first + 1, last))
         yield first, last
         first = last

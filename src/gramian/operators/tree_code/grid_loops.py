@@ -1,7 +1,6 @@
 """The compiled loops of `gaussian_grid`: from points to the nodes of their cells and back.
 
-Parallel over cells: no two tasks write to one place. A cell with very many points is one task. To be called under
-`gramian._core.threads.exclusive`.
+Threads share the cells: no two of them write to one place. A cell with very many points is the work of one.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-from gramian._core.compilation import parallel_loops
 from gramian.operators.compiled.radial_loops import FLAGS
 
 
@@ -99,14 +97,14 @@ def _sum_of_nodes(row, outer, each):
     return total
 
 
-@parallel_loops(fastmath=FLAGS)
-def interpolate(side, rule, values, grid, part, to_nodes):
-    """Between the points of cells part[0] to part[1] − 1 and their nodes, grid (cells, k, p^d).
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def interpolate(first, last, side, rule, values, grid, to_nodes):
+    """Between the points of cells first to last − 1 and their nodes, grid (cells, k, p^d).
 
     With ``to_nodes`` the values (n, k) of the points are added to the nodes, else they are interpolated from them.
     """
     points, _, cells, starts, shape, half, corner = side
-    for cell in prange(part[0], part[1]):
+    for cell in range(first, last):
         nodes = grid[cells[cell]]
         centre, each, outer = _cell(cells[cell], shape, half, corner, rule[0].size)
         for i in range(starts[cell], starts[cell + 1]):

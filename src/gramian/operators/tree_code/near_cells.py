@@ -32,7 +32,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.neighbors import KDTree
 
-from gramian._core.threads import exclusive
+from gramian._core.threads import share
 from gramian.operators import costs
 from gramian.operators.compiled.radial import PROFILES, Profile, Units, choose_units, prepare
 from gramian.operators.tree_code.near_loops import (
@@ -47,7 +47,7 @@ from gramian.operators.tree_code.task import Task
 LEAF_POINTS = (
     16  # leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
 )
-REGION_CELLS = 4096  # in one parallel region: interruptions get through
+PART_CELLS = 1024  # of the work of a thread: few enough for interruptions to get through
 SAMPLE_LEAVES = 256  # tell whether to go on
 RADIUS_GROWTH = 1.02  # factor of the radius from one trial to the next
 
@@ -88,10 +88,7 @@ class NearCells:
         dtype, n_cells = self.lists.X.dtype, self.lists.begin.size
         y = np.ascontiguousarray(np.take(B, self.source_order, axis=0).T, dtype=dtype)
         ordered = np.empty((len(self.lists.X), B.shape[1]), dtype=dtype)
-        for first in range(0, n_cells, REGION_CELLS):
-            last = min(first + REGION_CELLS, n_cells)
-            with exclusive():
-                near_product(self.lists, y, self.profile, first, last, ordered)
+        share(near_product, n_cells, self.lists, y, self.profile, ordered, most=PART_CELLS)
         out = np.empty_like(ordered)
         out[self.target_order] = ordered
         return out
@@ -137,8 +134,8 @@ def find_near_cells(task: Task, most_pairs: float) -> NearCells | None:
         return None
     starts = np.concatenate([[0], np.cumsum(n_runs)])
     runs = np.empty((int(starts[-1]), 2), dtype=np.int64)
-    with exclusive():
-        list_near(sources, (low, high), radius, exact, starts, runs)
+    boxes = low, high
+    share(list_near, len(low), sources, boxes, radius, exact, starts, runs, most=PART_CELLS)
     rows = _ordered(X, target_order, units, dtype)
     columns = rows if task.Z is None else _ordered(task.sources, source_order, units, dtype)
     lists = NearLists(rows, np.ascontiguousarray(columns.T), begin, end, starts, runs)
@@ -166,12 +163,8 @@ def _counted(
     """Runs, near points and the bound on what is left out, for each target box."""
     size = len(targets[0])
     counts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    for first in range(0, size, REGION_CELLS):
-        part = slice(first, first + REGION_CELLS)
-        boxes = targets[0][part], targets[1][part]
-        found = tuple(count[part] for count in counts)
-        with exclusive():
-            count_near(sources, boxes, radius, profile, error, *found)
+    given = sources, targets, radius, profile, error
+    share(count_near, size, *given, *counts, most=PART_CELLS)
     return counts
 
 

@@ -1,8 +1,8 @@
 """The compiled loops of `near_cells`: which cells are near, and products with the points in them.
 
 A tree is that of scikit-learn's ``KDTree``: node p has the children 2p + 1 and 2p + 2 and holds the points from
-``begin[p]`` to ``end[p] − 1`` of its own order, so that cells are contiguous. Parallel functions are to be called under
-`gramian._core.threads.exclusive`.
+``begin[p]`` to ``end[p] − 1`` of its own order, so that cells are contiguous. Functions of ``first, last`` are
+called by `gramian._core.threads.share`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-from gramian._core.compilation import parallel_loops
 from gramian.operators.compiled.radial_loops import (
     FLAGS,
     GROUP,
@@ -112,37 +111,37 @@ def _descend(tree, low, high, radius, profile, error, runs):
     return n_runs, n_points, bound
 
 
-@parallel_loops()
-def count_near(tree, targets, radius, profile, error, n_runs, n_points, left_out):
+@njit(cache=True, nogil=True)
+def count_near(first, last, tree, targets, radius, profile, error, n_runs, n_points, left_out):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
     A box for which the bound is more than ``error`` is given up, its counts are too low.
     """
     low, high = targets
     none = np.empty((0, 2), np.int64)
-    for box in prange(low.shape[0]):
+    for box in range(first, last):
         counts = _descend(tree, low[box], high[box], radius, profile, error, none)
         n_runs[box], n_points[box], left_out[box] = counts
 
 
-@parallel_loops()
-def list_near(tree, targets, radius, profile, starts, runs):
+@njit(cache=True, nogil=True)
+def list_near(first, last, tree, targets, radius, profile, starts, runs):
     """Write the runs counted by `count_near`: those of a box begin at ``starts[box]``."""
     low, high = targets
-    for box in prange(low.shape[0]):
+    for box in range(first, last):
         own = runs[starts[box] : starts[box + 1]]
         _descend(tree, low[box], high[box], radius, profile, np.inf, own)
 
 
-@parallel_loops(fastmath=FLAGS)
-def near_product(lists, B, profile, first, last, out):
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def near_product(first, last, lists, B, profile, out):
     """Products of the target cells first to last − 1 with their near points, into rows of out; B is (k, m).
 
     Near points are gathered to strips, because runs are short. Entries are copied one by one: slices take twice as
     long to compile.
     """
     X, Z, begin, end, starts, runs = lists
-    for cell in prange(first, last):
+    for cell in range(first, last):
         start, n = begin[cell], end[cell] - begin[cell]
         rows = -(-n // GROUP) * GROUP
         points = np.zeros((rows, X.shape[1]), X.dtype)

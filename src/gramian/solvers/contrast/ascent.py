@@ -36,7 +36,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from gramian._core.threads import exclusive, in_parts, single_threaded_blas
+from gramian._core.threads import in_parts, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.contrast import loops
@@ -183,8 +183,7 @@ class _State:
     def values(self) -> tuple[float, float, np.ndarray]:
         """J, D and the gap of each unit."""
         losses, gaps = np.zeros(self.problem.labels.size), np.zeros(self.problem.labels.size)
-        with exclusive():  # the number of threads of BLAS is one for the whole process
-            self.scan(losses, gaps)
+        self.scan(losses, gaps)
         S, G = self._in_order_of_problem()
         penalty = self.problem.penalty.value(S, G)
         objective = penalty + losses.sum()

@@ -31,8 +31,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import share
 from gramian.labels.margins.contrasts import Contrasts
 from gramian.operators.inputs.feature_rows import as_rows
 
@@ -149,8 +148,9 @@ class ContrastProblem:
     def losses(self, U: np.ndarray) -> tuple[float, np.ndarray]:
         """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
         c = self.contrasts
-        with exclusive():
-            costs, worst = _worst(c.start, c.own, c.rival, c.scale, self.labels, self.examples, U)
+        costs, worst = np.zeros(self.labels.size), np.full(self.labels.size, -1)
+        given = c.start, c.own, c.rival, c.scale, self.labels, self.examples, U
+        share(_worst, self.labels.size, *given, costs, worst)
         return float(self.caps @ costs), worst
 
     def subgradient(self, worst: np.ndarray) -> np.ndarray:
@@ -164,14 +164,11 @@ class ContrastProblem:
         return A
 
 
-@parallel_loops()
-def _worst(start, own, rival, scale, labels, examples, U):
-    costs = np.zeros(labels.size)
-    worst = np.full(labels.size, -1)
-    for k in numba.prange(labels.size):
+@numba.njit(cache=True, nogil=True)
+def _worst(first, last, start, own, rival, scale, labels, examples, U, costs, worst):
+    for k in range(first, last):
         u = U[examples[k]]
         for a in range(start[labels[k]], start[labels[k] + 1]):
             cost = scale[a] * (1.0 - u[own[a]] + u[rival[a]])
             if cost > costs[k]:
                 costs[k], worst[k] = cost, a
-    return costs, worst

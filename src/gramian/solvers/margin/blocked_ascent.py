@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian._core.threads import exclusive, side_by_side, single_threaded_blas
+from gramian._core.threads import side_by_side, single_threaded_blas
 from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.margin import blocked_loops as loops
 from gramian.solvers.margin.ascent import Ascent
@@ -153,7 +153,7 @@ class _BlockedAscent(Ascent):
         _, _, target, low, high, ridge, A, V = self.labels
         factor = 0.3 if self.correlated else 0.1
         for batch in self.batches:
-            with exclusive(), single_threaded_blas():
+            with single_threaded_blas():
                 visits = side_by_side(partial(self._visit, batch, factor, floor), batch.size)
             new, before, change = map(np.array, list(zip(*visits, strict=True))[:3])
             self.operations += sum(visit.operations for visit in visits)

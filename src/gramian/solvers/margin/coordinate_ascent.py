@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gramian._core.threads import exclusive, in_parts, side_by_side, single_threaded_blas
+from gramian._core.threads import in_parts, side_by_side, single_threaded_blas
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.solvers.margin import coordinate_loops as loops
 from gramian.solvers.margin.ascent import Ascent
@@ -140,7 +140,7 @@ class _CoordinateAscent(Ascent):
         """Return what `Ascent.values` does, and find anew which coefficients are active."""
         n_labels, n = self.A.shape
         sums = []
-        with exclusive(), single_threaded_blas():
+        with single_threaded_blas():
             for first in range(0, n_labels, loops.PANEL):
                 labels = np.arange(first, min(first + loops.PANEL, n_labels))
                 Z = np.ascontiguousarray(self.weights(labels).T)
@@ -170,7 +170,7 @@ class _CoordinateAscent(Ascent):
         for every in self.batches:
             batch = every[busy[every]]
             before = self.A[batch]
-            with exclusive(), single_threaded_blas():
+            with single_threaded_blas():
                 start = self.weights(batch)
                 Z = start.copy()
 

@@ -30,8 +30,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gramian._core.compilation import parallel_loops
-from gramian._core.threads import exclusive
+from gramian._core.threads import share
 from gramian.operators.inputs.feature_rows import as_rows
 
 NO_CAP = 1e100  # compiled loops assume that numbers are finite, and square some of them
@@ -151,25 +150,19 @@ def certificate(
     U: np.ndarray,
 ) -> tuple[float, np.ndarray, float]:
     """Return what `MarginProblem.values` does, from arrays of shape (L, n): boxes and ridge of it, Aᵀ and Uᵀ."""
-    with exclusive():
-        sums = _sums(target, low, high, ridge, A, U)
+    sums = np.empty((len(A), 3))
+    given = target, low, high, ridge, A, U
+    share(_write_sums, len(A), *given, sums)
     return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max(initial=0.0))
 
 
-@parallel_loops()
-def _sums(target, low, high, ridge, A, U):
-    """Dual value, gap and largest violation of each label, shape (L, 3)."""
-    sums = np.empty((A.shape[0], 3))
-    for k in numba.prange(A.shape[0]):
-        _write_sums(target[k], low[k], high[k], ridge[k], A[k], U[k], sums[k])
-    return sums
-
-
 @numba.njit(cache=True, nogil=True)
-def _write_sums(target, low, high, ridge, a, u, sums):
-    """As `_sums`, for one label: a function of its own compiles faster than the body of a loop over threads."""
-    pull = np.empty(a.size)
-    sums[0], sums[1], sums[2] = pulls(target, low, high, ridge, a, u, pull)
+def _write_sums(first, last, target, low, high, ridge, A, U, sums):
+    """Dual value, gap and largest violation of each label from first to last."""
+    pull = np.empty(A.shape[1])
+    for k in range(first, last):
+        found = pulls(target[k], low[k], high[k], ridge[k], A[k], U[k], pull)
+        sums[k, 0], sums[k, 1], sums[k, 2] = found
 
 
 @numba.njit(cache=True, nogil=True)

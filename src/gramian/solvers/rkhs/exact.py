@@ -9,6 +9,9 @@ block-diagonal over outputs. With ``E_c = D_c^½ (λI + D_c^½ K_c D_c^½)⁻¹ 
 Σ_c E_c. Nothing is divided by a probability. One Newton step solves a squared loss, and outputs
 that share a matrix and weights then share the factor.
 
+Where rounding errors leave the matrix without a factor, λ is raised for the step, which is then a damped one; the
+certificate is that of the problem as it was.
+
 Optimality and certificate as in `newton`. Deviates from the appendix (marked there as not up to
 date): written for any λ, weights and diagonal losses, rederived in the form of Rasmussen &
 Williams' Algorithm 3.3. NumPy arrays only.
@@ -16,12 +19,15 @@ Williams' Algorithm 3.3. NumPy arrays only.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from gramian._core.arrays import Array
+from gramian._core.factors import raise_diagonal
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
@@ -95,20 +101,38 @@ def _steps(problem: Problem, blocks: list, curvature: Curvature, state: State) -
     """Newton steps; zero for columns that are done."""
     rho, K_rho, strength = state.rho, state.K_rho, problem.strength
     D = np.broadcast_to(curvature.diagonal, rho.shape)
-    F_K_rho = np.zeros_like(rho)
+    steps = np.zeros_like(rho)
+    largest = max(float(np.max(np.diagonal(matrix))) for matrix, _ in blocks)
+
+    def solved(
+        columns: Any, D: np.ndarray, F: Callable[[float], np.ndarray], strength: float
+    ) -> np.ndarray:
+        """The step −(ρ − F 𝒦ρ) / λ of some columns."""
+
+        def attempt(more: float) -> np.ndarray:
+            return -(rho[columns] - F(strength + more)) / (strength + more)
+
+        bound = largest * float(np.max(D, initial=0.0)) + strength
+        return raise_diagonal(attempt, bound, len(rho), rho.dtype)
+
     shared = not curvature.coupled and np.all(D == D[:, :1, :1]) and len(blocks) == 1
     if shared and np.all(strength == strength[0]):  # one factor serves all: ridge regression
-        factor = _factor(blocks[0][0], D[:, 0, 0], strength[0])
-        F_K_rho = _apply(factor, K_rho.reshape(len(rho), -1)).reshape(rho.shape)
+
+        def of_all(strength: float) -> np.ndarray:
+            factor = _factor(blocks[0][0], D[:, 0, 0], strength)
+            return _apply(factor, K_rho.reshape(len(rho), -1)).reshape(rho.shape)
+
+        steps = solved(..., D, of_all, float(strength[0]))
     else:
         for j in np.flatnonzero(~state.done):
-            column = D[:, :, j], K_rho[:, :, j], float(strength[j])
-            F_K_rho[:, :, j] = _coupled(blocks, *column, curvature.coupled)
-    return -(rho - F_K_rho) / problem.spread(strength) * problem.spread(~state.done)
+            weights, right = D[:, :, j], K_rho[:, :, j]
+            of_one = partial(_coupled, blocks, curvature.coupled, weights, right)
+            steps[:, :, j] = solved(np.s_[:, :, j], weights, of_one, float(strength[j]))
+    return steps * problem.spread(~state.done)
 
 
 def _coupled(
-    blocks: list, D: np.ndarray, V: np.ndarray, strength: float, coupled: bool
+    blocks: list, coupled: bool, D: np.ndarray, V: np.ndarray, strength: float
 ) -> np.ndarray:
     """F V for one column."""
     factors = [
