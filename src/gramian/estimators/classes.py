@@ -23,8 +23,8 @@ def distinct(y: Array, least: int = 2) -> tuple[Array, Array]:
             raise
         kinds = sorted({type(label).__name__ for label in y.flat})
         raise ValueError(
-            f"y must hold classes of one kind, strings or whole numbers; got {', '.join(kinds)}. Convert them by "
-            "y.astype(str), say, after the missing ones are taken out."
+            f"Unknown label type: y must hold strings, or whole numbers in an array of numbers; got objects of type "
+            f"{', '.join(kinds)}. Use y.astype(str) or y.astype(int), after examples without a label are taken out."
         ) from None
     if is_numpy(y):
         classes, codes = np.unique(y, return_inverse=True)
