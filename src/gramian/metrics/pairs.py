@@ -246,10 +246,31 @@ def _concordance(y, rank, n_ranks, weights):
     return concordant, comparable
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
+def _order(values):
+    """Numbers of the values from the smallest to the largest, by merging runs; `np.argsort` compiles for seconds."""
+    order, merged = np.arange(values.size), np.empty(values.size, np.int64)
+    width = 1
+    while width < values.size:
+        for start in range(0, values.size, 2 * width):
+            middle, stop = min(start + width, values.size), min(start + 2 * width, values.size)
+            a, b = start, middle
+            for place in range(start, stop):
+                if b >= stop or (a < middle and values[order[a]] <= values[order[b]]):
+                    merged[place] = order[a]
+                    a += 1
+                else:
+                    merged[place] = order[b]
+                    b += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@njit(cache=True, nogil=True)
 def _ranks(values, tolerance):
     """Order of the values and the rank of each; neighbours closer than the tolerance share one."""
-    order = np.argsort(values)
+    order = _order(values)
     rank = np.empty(values.size, dtype=np.int64)
     current = 0
     for place in range(values.size):
