@@ -24,18 +24,21 @@ demo: .venv/.stamp-plot ## a first look: fit, certify and plot on handwritten di
 	.venv/bin/gramian demo
 
 # One BLAS thread per worker: workers times threads on the same cores is slower than either.
+RUN_TESTS = OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
+	$(PY) -m pytest -n $(PYTEST_WORKERS)
+
 # The tests of a file stay in one worker, so that what they need is compiled once and not by each worker; tests/conftest.py
 # puts the files that take longest first.
 test: .venv/.stamp-test ## tests, and the examples in the docstrings
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} \
-	$(PY) -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(RUN_TESTS) -m "not slow and not pages" --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # Most of these start processes of their own and measure them, so nothing else runs beside them.
 slow: .venv/.stamp-test ## tests of memory, of interruptions, and of models that learn in every check
 	$(PY) -m pytest -m slow tests $(PYTEST_ARGS)
 
-docs: .venv/.stamp-docs ## build the documentation into docs/_build/html
+docs: .venv/.stamp-docs .venv/.stamp-test ## build the documentation into docs/_build/html, and run the code on its pages
 	$(PY) -m sphinx -W --keep-going -j auto -b html $(SPHINXOPTS) docs docs/_build/html
+	$(RUN_TESTS) -m pages tests/test_docs_examples.py
 	@echo "open docs/_build/html/index.html"
 
 lint: .venv/.stamp-lint ## style, formatting and types

@@ -18,7 +18,6 @@ LONGEST = (
     "margin/test_margin_solvers.py",
     "compiled/test_radial.py",
     "contrast/test_ascent.py",
-    "test_docs_examples.py",  # needs what the files before it have compiled
     "margin/test_multilabel.py",
     "margin/test_multilabel_checks.py",
     "zero_shot/test_zero_shot_attributes.py",

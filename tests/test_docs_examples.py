@@ -19,6 +19,8 @@ DOCS = ROOT / "docs"
 if not DOCS.exists():
     pytest.skip("the documentation is not here", allow_module_level=True)
 
+pytestmark = pytest.mark.pages
+
 FENCE = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NOT_RUN = {"architecture.md"}  # its fences are signatures
 CANDIDATES = ["README.md", "docs/*.md", "docs/estimators/*.md", "docs/extending/*.md"]
