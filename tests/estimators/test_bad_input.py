@@ -89,7 +89,7 @@ BAD_FITS = [
     Bad("y holds infinity", RIDGE(), ValueError, ("y contains infinity",), y=spoilt(T, np.inf)),
     Bad("y is continuous", KLR(), ValueError, ("label type: continuous",), y=T),
     Bad("y is multilabel", SVC(), ValueError, ("y should be a 1d array", "(20, 3)"), y=np.eye(N, 3, dtype=int)),
-    Bad("y mixes types", KLR(), ValueError, ("label type: y must hold strings", "int, str"), y=np.array([1, "a"] * 10, dtype=object)),
+    Bad("y mixes types", KLR(), ValueError, ("y must hold strings", "int, str"), y=np.array([1, "a"] * 10, object)),
     Bad("y has three dimensions", RIDGE(), ValueError, ("dim 3", "KernelRidge"), y=np.ones((N, 2, 2))),
     Bad("y is text", RIDGE(), ValueError, ("y must hold numbers", "'a'"), y=np.array(["a"] * N)),
     Bad("y is complex", RIDGE(), ValueError, ("Complex data not supported",), y=T + 1j),

@@ -139,3 +139,46 @@ def test_a_gap_of_rounding_is_convergence():
         for C in (1e-6, 1e-3, 1.0):
             model = HierarchicalSVC(tree, C=C).fit(X, y)
             assert model.solution_.status == "converged"
+
+
+# --- what is kept is the model's own ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRidge(RBF(1.0), regularization=1.0),
+        KernelSVC(RBF(1.0), regularization=1.0),
+        KernelLogisticRegression(RBF(1.0), regularization=1.0),
+        M3LClassifier(1.0, kernel=RBF(1.0)),
+        HierarchicalSVC({"P": [0, 1]}, C=1.0, kernel=RBF(1.0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_changing_x_after_a_fit_changes_nothing(model, dtype, rng):
+    X, new = (rng.normal(size=(20, 3)).astype(dtype) for _ in range(2))
+    y = (np.arange(20) // 2) % 2
+    answer = "predict" if isinstance(model, KernelRidge) else "decision_function"
+    before = getattr(model.fit(X, y), answer)(new)
+    X[:] = 0.0
+    np.testing.assert_array_equal(getattr(model, answer)(new), before)
+
+
+def test_without_a_copy_the_model_keeps_x_itself(rng):
+    X = rng.normal(size=(20, 3))
+    model = KernelRidge(RBF(1.0), regularization=1.0, copy_X=False).fit(X, X[:, 0])
+    assert np.shares_memory(model.X_fit_, X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_tables_of_pairs_are_copied(kernel, rng):
+    root = rng.normal(size=(4, 4))
+    table = root @ root.T
+    left, right = np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4)
+    pairs = Pairs(table, None, left, right)
+    model = PairwiseRidge(kernel, regularization=1.0).fit(pairs, rng.normal(size=16))
+    new = Pairs(table.copy(), None, left, right)
+    before = model.predict(new)
+    table[:] = 1.0
+    np.testing.assert_array_equal(model.predict(new), before)

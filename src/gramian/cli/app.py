@@ -19,6 +19,7 @@ from rich.markup import escape
 
 from gramian.cli import errors
 from gramian.cli import options as o
+from gramian.cli.writing import whole_file
 
 app = typer.Typer(
     name="gramian",
@@ -124,9 +125,11 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
             message = 'No figure: matplotlib is not installed. pip install "gramian[plot]"'
             console.print(f"[yellow]{escape(message)}[/yellow]", highlight=False)
             raise typer.Exit(0 if output is None else 1)
-        with errors.naming(path):
-            draw(results, data, path)
-    console.print(f"Figure: [bold]{escape(str(path))}[/bold]", highlight=False, soft_wrap=True)
+        with whole_file(path) as file:
+            draw(results, data, file)
+    console.print(
+        f"Figure: [bold]{escape(errors.visible(str(path)))}[/bold]", highlight=False, soft_wrap=True
+    )
 
 
 @command(
@@ -184,7 +187,11 @@ def fit(
         outcome = plan.fit(console)
         save(Model(plan.pipeline, plan.task, plan.layout.with_labels(plan.y), plan.objects), out)
         console.print(outcome, highlight=False)
-        console.print(f"Model: [bold]{escape(str(out))}[/bold]", highlight=False, soft_wrap=True)
+        console.print(
+            f"Model: [bold]{escape(errors.visible(str(out)))}[/bold]",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @command(
@@ -200,6 +207,7 @@ def predict(
     nodes: o.Nodes = False,
     left: o.Left = None,
     right: o.Right = None,
+    safe_csv: o.SafeCsv = False,
 ) -> None:
     """Predict for new data with a saved model.
 
@@ -210,15 +218,19 @@ def predict(
         if out is not None:
             errors.check_place(out, o.PREDICTION_FORMATS)
         from gramian.cli.model_file import load_with_data
-        from gramian.cli.predictions import predictions, write, write_csv
+        from gramian.cli.predictions import harmless, predictions, write, write_csv
 
         fitted, X, _ = load_with_data(model, data, left, right, need_target=False)
         with errors.readable_warnings():  # of pairs about which a kernel knows nothing
             columns = predictions(fitted, X, proba=proba, nodes=nodes)
-        if out is None:
-            write_csv(columns, sys.stdout)
-        else:
+        if safe_csv:
+            columns = harmless(columns)
+        if out is not None:
             write(columns, out)
+        elif sys.stdout.isatty():
+            write_csv(columns, sys.stdout, errors.visible)
+        else:
+            write_csv(columns, sys.stdout)
 
 
 @command(
@@ -254,7 +266,8 @@ def evaluate(
             return
         get_console().print(*tables(content), sep="\n")
         if report is not None:
-            report.write_text(text + "\n", encoding="utf-8")
+            with whole_file(report) as file:
+                file.write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -21,6 +21,11 @@ class UserError(Exception):
     """Something the user can put right; the message says how."""
 
 
+def visible(text: str) -> str:
+    """Return the text with control characters written out, so that a terminal shows them and does not obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn errors into one line and an exit code: 2 for wrong usage, 130 for Ctrl-C, 1 otherwise."""
@@ -39,7 +44,7 @@ def one_line_errors() -> Iterator[None]:
         message, code = f"Not enough memory. {error}", FAILED
     else:
         return
-    typer.secho(" ".join(message.split()), fg="red", err=True)
+    typer.secho(visible(" ".join(message.split())), fg="red", err=True)
     raise typer.Exit(code)
 
 
@@ -52,7 +57,7 @@ def readable_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*does not support callbacks")
         yield
     for message in dict.fromkeys(str(entry.message) for entry in caught):
-        typer.secho(f"Note: {' '.join(message.split())}", fg="yellow", err=True)
+        typer.secho(f"Note: {visible(' '.join(message.split()))}", fg="yellow", err=True)
 
 
 @contextmanager
@@ -98,5 +103,5 @@ def read_or_say(path: Path, read: Callable[[], Any]) -> Any:
         return read()
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"Cannot read {path}: {error}") from None

@@ -12,8 +12,8 @@ from __future__ import annotations
 import inspect
 import io
 import json
-import os
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from gramian.cli import errors
 from gramian.cli.errors import UserError, require
 from gramian.cli.pair_tables import Objects, PairLayout, read_new_pairs
 from gramian.cli.tables import Layout, read_new
+from gramian.cli.unpacking import check_archive
+from gramian.cli.writing import whole_file
 from gramian.estimators.record import Fitted
 from gramian.kernels import pairwise
 from gramian.operators.record import Candidate
@@ -91,13 +93,8 @@ def save(model: Model, path: Path) -> None:
     skops.io.dump(content, buffer, compression=zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(METADATA, json.dumps(metadata, indent=2))
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with errors.naming(path):
-            unfinished.write_bytes(buffer.getbuffer())
-            unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write_bytes(buffer.getbuffer())
 
 
 def load(path: Path) -> Model:
@@ -115,6 +112,10 @@ def load(path: Path) -> Model:
     import skops.io
 
     content = errors.read_or_say(path, path.read_bytes)  # once: what is checked is what is loaded
+    try:
+        check_archive(content, path)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+        raise _no_model(path, error) from None
     task, layout = _metadata(content, path)
     try:
         needed = skops.io.get_untrusted_types(data=content)
@@ -200,7 +201,7 @@ def _metadata(content: bytes, path: Path) -> tuple[str, Layout | PairLayout]:
         if "pairs" in metadata:
             return task, PairLayout.from_json(metadata["pairs"])
         return task, Layout(**metadata["layout"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _no_model(path, error) from None
 
 

@@ -106,6 +106,13 @@ Proba = Annotated[
     bool, typer.Option("--proba", help="Add a column for the probability of each class.")
 ]
 Nodes = Annotated[bool, typer.Option("--nodes", help="Add one for each node of the taxonomy.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="Put an apostrophe before text that a spreadsheet would compute (= + - @).",
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="Write JSON; - prints it instead of the table."),

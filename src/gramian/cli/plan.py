@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from sklearn.callback import ProgressBar
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -23,7 +24,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
 
 from gramian import KernelLogisticRegression, KernelRidge
-from gramian.cli.errors import UserError, readable_warnings, refuse_options
+from gramian.cli.errors import UserError, readable_warnings, refuse_options, visible
 from gramian.cli.options import Settings
 from gramian.cli.tables import CATEGORY, NUMBER, TEXT, Layout, read_training
 from gramian.cli.taxonomy_file import read_taxonomy
@@ -71,7 +72,7 @@ class Plan:
         table.add_column()
         for name, decision in self.decisions:
             if decision:
-                table.add_row(name, decision)
+                table.add_row(name, Text(visible(decision)))  # names of columns are no markup
         return table
 
     def fit(self, console: Console) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -10,6 +11,10 @@ import numpy as np
 
 from gramian.cli.errors import UserError, require
 from gramian.cli.model_file import Model
+from gramian.cli.writing import whole_file
+
+# How a cell begins that spreadsheets compute.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def predictions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, np.ndarray]:
@@ -52,14 +57,35 @@ def write(columns: dict[str, np.ndarray], path: Path) -> None:
         import pyarrow.parquet
 
         table = pyarrow.table({name: values.tolist() for name, values in columns.items()})
-        pyarrow.parquet.write_table(table, path)
+        with whole_file(path) as place:
+            pyarrow.parquet.write_table(table, place)
     else:
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with whole_file(path) as place, place.open("w", encoding="utf-8", newline="") as file:
             write_csv(columns, file)
 
 
-def write_csv(columns: dict[str, np.ndarray], file: TextIO) -> None:
-    """Write CSV to an open file."""
+def harmless(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns with an apostrophe before text that a spreadsheet would take for a formula."""
+
+    def quoted(text: str) -> str:
+        return f"'{text}" if text.startswith(FORMULA) else text
+
+    return {
+        quoted(name): np.array([quoted(text) for text in values.tolist()])
+        if values.dtype.kind == "U"
+        else values
+        for name, values in columns.items()
+    }
+
+
+def write_csv(
+    columns: dict[str, np.ndarray], file: TextIO, shown: Callable[[str], str] = str
+) -> None:
+    """Write CSV to an open file; text as ``shown`` returns it."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values())))
+    writer.writerow(map(shown, columns))
+    cells = (
+        map(shown, values.tolist()) if values.dtype.kind == "U" else values.tolist()
+        for values in columns.values()
+    )
+    writer.writerows(zip(*cells, strict=True))

@@ -7,7 +7,6 @@ is a number or a text because it was one in training, whatever the new file happ
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian.cli.errors import UserError, read_or_say, require
+from gramian.cli.unpacking import check_archive, open_gzip
 
 COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SPARSE_ROWS = (".svm", ".svmlight", ".libsvm")
@@ -25,6 +25,8 @@ NUMBER, CATEGORY, TEXT = "number", "category", "text"
 # Up to here text is a category even if it has several words ("Married, civil union").
 MOST_CATEGORIES = 50
 WORDS_OF_TEXT = 1.5
+
+MOST_FEATURES = 2**25  # of sparse rows: scaling keeps a number for each, 256 MiB then
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,14 @@ def read_frame(
             frame = frame.reset_index()
     else:
         separator = "\t" if extension.startswith(".tsv") else ","
-        read = partial(pd.read_csv, path, sep=separator, low_memory=False, nrows=n_rows)
+
+        def read(**options: Any) -> Any:
+            shared = {"sep": separator, "low_memory": False, "nrows": n_rows}
+            if not extension.endswith(".gz"):
+                return pd.read_csv(path, **shared, **options)
+            with open_gzip(path) as file:
+                return pd.read_csv(file, **shared, **options)
+
         frame = read_or_say(path, lambda: read(dtype=dict.fromkeys(text, str)))
         # pandas takes "true" for a bool and would write it "True"; a category stays as written.
         booleans = [name for name, kind in frame.dtypes.items() if kind.kind in "bO"]
@@ -309,6 +318,11 @@ def _read_svmlight(path: Path) -> tuple[Any, np.ndarray]:
     X, y = read_or_say(path, lambda: load_svmlight_file(str(path), zero_based=True))
     if X.shape[0] == 0:
         raise UserError(f"{path} has no rows.")
+    if X.shape[1] > MOST_FEATURES:
+        raise UserError(
+            f"{path} has a feature with the number {X.shape[1] - 1}; at most {MOST_FEATURES} features are read. Number "
+            "them anew, or hash them with sklearn.feature_extraction.FeatureHasher."
+        )
     return sp.csr_array(X), y
 
 
@@ -319,6 +333,7 @@ def _first_index(X: Any) -> int:
 
 def _read_npz(path: Path, target: str) -> tuple[Any, Any]:
     def read() -> tuple[Any, Any]:
+        check_archive(path, path)
         with np.load(path, allow_pickle=False) as file:
             y = file.get(target)
             if "X" in file:

@@ -34,6 +34,10 @@ def read_taxonomy(path: Path) -> Taxonomy:
         return FORMATS[extension](text, path)
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} is no taxonomy: {error}") from None
+    except RecursionError:
+        raise UserError(
+            f"{path} is nested too deeply to be read. Write it as a .csv with the columns parent and child."
+        ) from None
 
 
 def _from_json(text: str, path: Path) -> Taxonomy:

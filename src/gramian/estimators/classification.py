@@ -49,6 +49,7 @@ class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, FeatureMachine
         Weights of the classes; they multiply ``sample_weight``.
     |warm_start|
     |random_state|
+    |copy_X|
 
     Attributes
     ----------
@@ -128,6 +129,7 @@ class KernelSVC(ClassAnswers, FeatureMachine):
     |class_weight|
     |warm_start|
     |random_state|
+    |copy_X|
 
     Attributes
     ----------

@@ -62,9 +62,12 @@ class Features:
     ----------
     kernel : str or Kernel
         As the user gave it; "precomputed" means that X is a Gram matrix.
+    copy : bool
+        Whether X is copied, so that the user may change it after the fit.
     """
 
     kernel: Any
+    copy: bool
 
     @property
     def named(self) -> bool:
@@ -88,7 +91,8 @@ class Features:
 
     def read(self, model: Model, X: Any, y: Any, **checks: Any) -> tuple[Any, Array, dict]:
         """Return X and y checked, and the fitted attributes that describe the features."""
-        X, y, described = validated(model, X, y, dtype=_floats(X), **checks)
+        copy = self.copy and not self.is_gram and not isinstance(X, np.memmap)
+        X, y, described = validated(model, X, y, dtype=_floats(X), copy=copy, **checks)
         if self.is_gram:
             check_gram(X)
         return X, y, described

@@ -49,6 +49,7 @@ class KernelRidge(NumberAnswers, FeatureMachine):
     |max_iter|
     |warm_start|
     |random_state|
+    |copy_X|
 
     Attributes
     ----------

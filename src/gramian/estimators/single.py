@@ -8,7 +8,7 @@ from typing import Any
 from gramian import solvers
 from gramian._core.docstrings import described
 from gramian.estimators.examples import Features
-from gramian.estimators.rules import choice, optional_count
+from gramian.estimators.rules import choice, flag, optional_count
 from gramian.estimators.smooth import KernelMachine
 from gramian.operators.choose import OPERATORS
 from gramian.selection.prior import GramSettings
@@ -50,6 +50,9 @@ class FeatureMachine(KernelMachine):
     random_state : int, RandomState or None, default=None
         Which examples a low-rank fit is represented by, which ones a search for parameters takes, and how folds are
         shuffled. None is always the same.
+    copy_X : bool, default=True
+        Whether the model keeps a copy of X, from which it predicts. With False it keeps X itself, and later changes of
+        X change its predictions. A file (`numpy.memmap`) and a Gram matrix are never copied.
 
     Attributes
     ----------
@@ -72,15 +75,17 @@ class FeatureMachine(KernelMachine):
     kernel: Any = "rbf"
     _: KW_ONLY
     rank: int | None = None
+    copy_X: bool = True
 
     _rules = KernelMachine._rules | {
         "operator": choice(*OPERATORS),
         "rank": optional_count,
         "solver": choice("auto", *SOLVERS),
+        "copy_X": flag,
     }
 
     def _examples(self) -> Features:
-        return Features(self.kernel)
+        return Features(self.kernel, self.copy_X)
 
     def _gram(self) -> GramSettings:
         return GramSettings(self.operator, self.intercept_variance, self.rank, self.random_state)

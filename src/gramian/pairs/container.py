@@ -333,6 +333,10 @@ class Pairs:
         left = Side(table, ids, self.left_index)
         return self._made_of(left, Side(None, None, number[self.right_index]))
 
+    def copy(self) -> Pairs:
+        """The same pairs with tables of their own: those that these were made from may then change."""
+        return self._made_of(*(part.copied() for part in self._parts))
+
     def in_format_of(self, other: Pairs) -> Pairs:
         """The same pairs with each table sparse or dense as that of ``other``.
 

@@ -29,6 +29,10 @@ class Side(NamedTuple):
             return self._replace(index=index)
         return Side(self.table[seen], None if self.ids is None else self.ids[seen], index)
 
+    def copied(self) -> Side:
+        """The same end with a table of its own."""
+        return self if self.table is None else self._replace(table=self.table.copy())
+
     def in_format_of(self, other: Side) -> Side:
         """The same end with a table that is sparse or dense as another one."""
         if self.table is None or sp.issparse(self.table) == sp.issparse(other.table):

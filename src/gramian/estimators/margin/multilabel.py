@@ -110,6 +110,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         the same.
     random_state : int or RandomState, default=None
         Order in which solvers visit coefficients. None is always the same order.
+    |copy_X|
 
     Attributes
     ----------

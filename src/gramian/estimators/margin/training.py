@@ -61,6 +61,9 @@ class MarginMachine(CallbackSupportMixin, Model):
         Folds for ``C="auto"`` and for ``probability``. For C a number of folds is lowered to what the data allow.
     max_iter : int, default=None
         Most iterations; None is the solver's own limit.
+    copy_X : bool, default=True
+        Whether a model that keeps examples keeps copies. With False it may keep X itself, and later changes of X change
+        its predictions. A linear kernel keeps none; a file (`numpy.memmap`) and a Gram matrix are never copied.
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class MarginMachine(CallbackSupportMixin, Model):
     tol: float = 1e-4
     max_iter: int | None = None
     random_state: Any = None
+    copy_X: bool = True
 
     _rules = {
         "C": or_auto(positive),
@@ -90,6 +94,7 @@ class MarginMachine(CallbackSupportMixin, Model):
         "tol": not_negative,
         "max_iter": optional_count,
         "probability": flag,
+        "copy_X": flag,
     }
 
     @with_callbacks
@@ -118,7 +123,8 @@ class MarginMachine(CallbackSupportMixin, Model):
         raise NotImplementedError
 
     def _examples(self) -> Features:
-        return Features(self.kernel)
+        linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        return Features(self.kernel, self.copy_X and not linear)
 
     def _limits(self, loose: bool) -> dict[str, Any]:
         """Accuracy and most iterations of a solve, those of a search if it is a loose one."""

@@ -95,8 +95,7 @@ class PairExamples:
             cut = X.left.shape[1]
             left, right = np.arange(cut), np.arange(cut, X.shape[1])
             described: dict[str, Any] = {"n_features_in_": X.shape[1]}
-            if not kernel.is_precomputed:
-                pairs = pairs.compact()[0]
+            pairs = pairs.copy() if kernel.is_precomputed else pairs.compact()[0].copy()
         else:
             X, y, described = validated(model, X, y, dtype=FLOATS, **checks)
             left, right = self.columns(X.shape[1], described.get("feature_names_in_"))

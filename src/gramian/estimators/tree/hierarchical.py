@@ -100,6 +100,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         Most sweeps over the examples; None is 10000.
     random_state : int or RandomState, default=None
         Order in which examples are visited. None is always the same order.
+    |copy_X|
 
     Attributes
     ----------
