@@ -443,3 +443,11 @@ root (4 leaves)
         assert "&lt;a&gt;" in html
         assert "<li>b &amp; c</li>" in html
         assert html.count("<ul") == html.count("</ul>")
+
+
+def test_a_chain_of_many_levels():
+    """Work grows with the nodes, however many levels they make."""
+    n = 50_000
+    chain = Taxonomy.from_parents({k: k - 1 for k in range(1, n)})
+    np.testing.assert_array_equal(chain.sizes, np.arange(n, 0, -1))
+    np.testing.assert_array_equal(chain.preorder, np.arange(n))
