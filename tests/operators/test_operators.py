@@ -268,7 +268,7 @@ def test_outputs_that_share_a_matrix_share_a_block(X):
 
 def test_mixed_outputs_have_no_blocks(X):
     operator = LabelMixed([(Dense(RBF(), X), DenseStructure(S))])
-    with pytest.raises(NotImplementedError, match="solver='newton'"):
+    with pytest.raises(ValueError, match="solver='newton'"):
         operator.blocks(3)
 
 

@@ -16,6 +16,8 @@ from scipy.linalg import LinAlgError, cholesky
 
 from gramian._core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+
 
 def check_number(
     name: str,
@@ -110,6 +112,12 @@ def check_sample_weight(
         raise ValueError(f"{name} must be finite and not negative, got {float(weights[bad][0]):g}.")
     if not bool(xp.any(weights > 0)):
         raise ValueError(f"{name} is zero for every {unit}: at least one must be positive.")
+    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
+    if bool(xp.any(extreme)):
+        raise ValueError(
+            f"{name} must be zero or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, so that sums and squares can "
+            f"be represented; got {float(weights[extreme][0]):g}. Divide the weights by their mean."
+        )
     return weights
 
 

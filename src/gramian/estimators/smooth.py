@@ -254,6 +254,13 @@ class SmoothTraining:
             report=lambda theta, value: task.step("evaluation"),
         )
 
+    def problem(self, prior: Prior) -> tuple[Problem, OperatorRecord]:
+        """What is solved with a prior, and how its operator was chosen."""
+        targets, machine = self.targets, self.machine
+        operator, record = prior.operator(self.data.X, targets.values, machine._gram())
+        values = targets.values if prior.is_shared else outputs_first(targets.values)
+        return Problem(operator, targets.loss, values, machine._strength(), targets.weights), record
+
     def _solved(
         self,
         task: Task,
@@ -264,9 +271,8 @@ class SmoothTraining:
     ) -> Fitted:
         """The record of the model with this prior, solved from a start; ``found`` is what else to keep."""
         machine, data, targets = self.machine, self.data, self.targets
-        operator, record = prior.operator(data.X, targets.values, machine._gram())
-        values = targets.values if prior.is_shared else outputs_first(targets.values)
-        problem = Problem(operator, targets.loss, values, machine._strength(), targets.weights)
+        problem, record = self.problem(prior)
+        operator = problem.operator
         fitted = Fitted(
             data.described | targets.fitted | {"_prior": prior, "operator_": record} | found
         )

@@ -24,7 +24,7 @@ def data_scale(X: Array, weights: Array | None = None) -> float:
         ]
         w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
         mean, square = (float(w @ part) / (float(w.sum()) * X.shape[1]) for part in sums)
-        variance = square - mean**2
+        variance = square - mean * mean
     else:
         xp = namespace(X)
         rows = xp.ones_like(X[:, 0]) if weights is None else weights

@@ -91,7 +91,7 @@ class Operator(ABC):
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
         """Return dense matrices with the outputs each one serves; only if outputs are not mixed."""
-        raise NotImplementedError(
+        raise ValueError(
             f"{type(self).__name__} has no block-diagonal dense form, which solver='exact' needs. "
             "Use solver='newton'."
         )

@@ -69,14 +69,14 @@ def fold_masks(
         with warnings.catch_warnings():  # a fold without some class is no fault here
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             splits = list(splitter.split(X, y, groups))
-    except ValueError as error:
+        masks = np.zeros((2, X.shape[0], len(splits)))
+        for k, split in enumerate(splits):
+            for mask, rows in zip(masks, split, strict=True):
+                mask[rows, k] = 1
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"cv={reprlib.repr(cv)} does not split the data: {error}") from None
     if not splits:
         raise ValueError(f"cv must give at least one split, got {reprlib.repr(cv)}.")
-    masks = np.zeros((2, X.shape[0], len(splits)))
-    for k, split in enumerate(splits):
-        for mask, rows in zip(masks, split, strict=True):
-            mask[rows, k] = 1
     return masks[0], masks[1]
 
 

@@ -77,6 +77,10 @@ class History:
         """What each iteration of the solver lowers."""
         return objective
 
+    def least_fall(self, objective: float, gap: float) -> float:
+        """By how much the merit must fall for an iteration to count as progress."""
+        return self.smallest_fall * abs(self.best_merit)
+
     def shortfall(self, result: Solution) -> str:
         """Say in a warning which gap is left."""
         return f"a relative duality gap of {result.relative_gap:.2e}, above tol={self.tol:.2e}"
@@ -105,7 +109,7 @@ class History:
         self.rows.append(self._row(objective, gap) | (columns or {}))
         total, total_gap = self.rows[-1]["objective"], self.rows[-1]["gap"]
         merit = self.merit(total, total_gap)
-        lower = merit < self.best_merit - self.smallest_fall * abs(self.best_merit)
+        lower = merit < self.best_merit - self.least_fall(total, total_gap)
         if total_gap < 0.9 * self.best_gap or lower:
             self.best_gap = min(total_gap, self.best_gap)
             self.best_merit, self.best_row = merit, self.n_iter
@@ -183,9 +187,15 @@ class DualHistory(History):
 
     # The dual is flat: its distance from the optimum is as the square of the gap.
     smallest_fall = 1e-13
+    # A rise by less than this share of that distance is as good as none: with huge kernels the dual rises for ever.
+    hopeless = 1e-6
 
     def merit(self, objective: float, gap: float) -> float:
         return gap - objective
+
+    def least_fall(self, objective: float, gap: float) -> float:
+        flat = self.hopeless * gap * (gap / objective) if objective > 0 else 0.0
+        return max(flat, super().least_fall(objective, gap))
 
 
 class Bounds(DualHistory):

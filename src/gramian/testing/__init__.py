@@ -3,6 +3,7 @@
 Each ``check_...`` raises AssertionError with the clause of the contract that fails; none needs pytest.
 """
 
+from gramian.testing.certificates import check_certificate
 from gramian.testing.kernels import check_kernel
 from gramian.testing.labels import check_structure
 from gramian.testing.losses import check_loss
@@ -11,6 +12,7 @@ from gramian.testing.solvers import check_solver, optimum
 
 __all__ = [
     "CountingOperator",
+    "check_certificate",
     "check_kernel",
     "check_loss",
     "check_operator",

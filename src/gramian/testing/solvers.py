@@ -82,9 +82,8 @@ def optimum(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     U : ndarray of shape (n, C, q)
     """
     n, C, q = problem.shape
-    K = (problem.operator @ np.eye(n * C).reshape(n, C, n * C)).reshape(n * C, n * C)
-    values, vectors = np.linalg.eigh((K + K.T) / 2)
-    L = vectors * np.sqrt(np.clip(values, 0, None))
+    K = problem.operator.accurate(np.eye(n * C).reshape(n, C, n * C)).reshape(n * C, n * C)
+    L = root(K)
     targets = np.broadcast_to(problem.targets, problem.shape)
     weights = np.ones(n) if problem.weights is None else np.asarray(problem.weights)
     weights = np.broadcast_to(weights.reshape(n, -1), (n, q))
@@ -103,6 +102,12 @@ def optimum(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
             v = minimize(objective, v, jac=True, method="L-BFGS-B", options=options).x
         minima[j], latent[:, :, j] = objective(v)[0], (L @ v).reshape(n, C)
     return minima, latent
+
+
+def root(matrix: np.ndarray) -> np.ndarray:
+    """Return L with ``L Lᵀ`` the matrix without its negative eigenvalues, which come from rounding."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return vectors * np.sqrt(np.clip(values, 0.0, None))
 
 
 class _Solved(NamedTuple):

@@ -111,7 +111,7 @@ def test_iterative_solvers_find_the_optimum_of_mixed_outputs(loss, X):
         assert solution.objective == pytest.approx(minimum, rel=1e-10), solve.__name__
         U = operator @ solution.coefficients
         np.testing.assert_allclose(U, latent, atol=1e-5, err_msg=solve.__name__)
-    with pytest.raises(NotImplementedError, match="solver='newton'"):
+    with pytest.raises(ValueError, match="solver='newton'"):
         exact(problem)
 
 

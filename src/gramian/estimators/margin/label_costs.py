@@ -32,7 +32,7 @@ def margins(loss: Any, signs: np.ndarray, correlation: np.ndarray | None) -> Any
             f"loss must be 'hamming', 'correlation', {SQUARED!r}, costs or a callable, got {loss!r}."
         )
     n, n_labels = signs.shape
-    made = callable(loss)
+    made = callable(loss) and not isinstance(loss, type)
     shapes = {
         (n_labels,): "a cost for each label",
         (2, n_labels): "costs of false alarms and of missed labels",
@@ -42,7 +42,7 @@ def margins(loss: Any, signs: np.ndarray, correlation: np.ndarray | None) -> Any
         loss = loss(signs.copy())
     try:
         costs = np.asarray(loss, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         costs = np.empty(())
     if costs.shape not in shapes:
         verb = "return" if made else "be 'hamming', 'correlation', a callable, or"

@@ -244,7 +244,7 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     def _correlation(self, labels: LabelSigns) -> np.ndarray | None:
         """R as it was given, or shrunk by a number that was."""
         R: Any = self.label_correlation
-        if callable(R):
+        if callable(R) and not isinstance(R, type):
             R = R(labels.signs.copy())
         if R is None:
             return None

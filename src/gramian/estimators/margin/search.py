@@ -196,7 +196,7 @@ def unit_of(problem: Any) -> float:
     norms = norms[:, None] if examples is None else norms[examples]
     products = (caps * norms)[caps > 0]
     mean = float(products.mean()) if products.size else 1.0
-    return 1.0 / mean if mean > 0 else 1.0
+    return 1.0 / mean if 0 < mean < np.inf else 1.0
 
 
 def sampled_rows(

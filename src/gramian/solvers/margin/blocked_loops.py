@@ -17,6 +17,7 @@ from gramian.solvers.margin.problem import gap_with_ridge, pulls
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
 MAX_ROUNDS = 1000  # in one visit
+OVERFLOW = 1e300  # pulls beyond it, or that are no numbers, are left alone: the gap shows them
 PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
 PULL_BINS = 64  # by size, to choose the strongest: sorting would take longer than all the rest
 
@@ -201,7 +202,7 @@ def visit(K, label, factor, floor, size):
         _, gap, strongest = pulls(target, low, high, ridge, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
-        if gap <= goal or strongest == 0:
+        if gap <= goal or strongest == 0 or not strongest < OVERFLOW:
             break
         chosen = points[: _strongest_points(pull, strongest, points)]
         # no name holds the rows: they are gone before the next ones are evaluated

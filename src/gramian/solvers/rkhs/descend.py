@@ -67,13 +67,13 @@ def descend(recorder: Recorder, direction: Direction, start: Array | None) -> So
     problem = recorder.problem
     xp = namespace(problem.targets)
     A = problem.start(start)
-    U = xp.zeros_like(A) if start is None else recorder.accurate_product(A)
+    U = xp.zeros_like(A) if start is None else recorder.refreshed_product(A)
     fresh = moved = True
     while True:
         objective, gap, rho, K_rho = recorder.certificate(A, U)
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
-            U, fresh = recorder.accurate_product(A), True
+            U, fresh = recorder.refreshed_product(A), True
             continue
         status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
         if status is not None:
@@ -83,4 +83,4 @@ def descend(recorder: Recorder, direction: Direction, start: Array | None) -> So
         moved = bool(xp.any(step > 0))
         t = problem.spread(step)
         A, fresh = A + t * s, Ks is None
-        U = recorder.accurate_product(A) if fresh else U + t * Ks
+        U = recorder.refreshed_product(A) if fresh else U + t * Ks

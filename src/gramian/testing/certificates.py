@@ -1,0 +1,149 @@
+"""The certificate of a fitted estimator: what it says is compared with an optimum that is found in another way.
+
+Smooth losses are minimised by L-BFGS of SciPy in the coordinates ``w = Lᵀ vec(A)``, where ``𝒦 = L Lᵀ``. Hinge losses
+are smoothed, more and more sharply; the optimum of each is the start of the next. Nothing of the solvers is used, nor
+of their bounds. Costs O((nC)³), so that it is for tests and for doubts, with some hundred examples.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.estimators.fitting import read_data
+from gramian.estimators.margin.multilabel import M3LClassifier
+from gramian.estimators.smooth import KernelMachine
+from gramian.solvers import MarginProblem
+from gramian.testing.solvers import optimum, root
+
+SHARPNESS = (
+    1e-1,
+    1e-2,
+    1e-3,
+    1e-4,
+    1e-5,
+)  # widths of the smoothed corners of hinges, one after the other
+ROUNDING = 1e-9  # of the objective, which sums of large terms of both signs leave
+LEFT_BY_SMOOTHING = 1e-5  # of the objective, that a smoothed hinge may miss
+
+
+def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Check that the gap that a fit reports bounds its distance from the optimum.
+
+    Parameters
+    ----------
+    estimator : KernelLogisticRegression, KernelSVC, KernelRidge, a pairwise one, or M3LClassifier
+        A clone of it is fitted. Labels at inner nodes of a hierarchy, low ranks and early stopping have no certificate.
+    X : array, sparse array or Pairs
+    y : array
+    sample_weight : array of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+        The true distance of the objective from its minimum, as far as it can be found.
+
+    Raises
+    ------
+    AssertionError
+        If the distance is more than the gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> from gramian.testing import check_certificate
+    >>> X = np.linspace(0, 1, 10)[:, None]
+    >>> check_certificate(KernelRidge(regularization=0.1), X, np.sin(X[:, 0])) < 1e-8
+    True
+    """
+    model = clone(estimator)
+    if isinstance(model, M3LClassifier):
+        model.set_params(warm_start=True)  # keeps all coefficients
+    elif not isinstance(model, KernelMachine):
+        raise TypeError(f"check_certificate knows no optimum of {type(model).__name__}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # the gap is honest also where it is large
+        model.fit(X, y, sample_weight=sample_weight)
+        data = read_data(model, X, y, sample_weight)
+    training: Any = model._training(data)
+    measure = _margin_distance if isinstance(model, M3LClassifier) else _smooth_distance
+    reached, best, allowance = measure(model, training)
+    distance, gap = reached - best, model.solution_.gap
+    assert distance <= gap + allowance, (
+        f"{model!r} reports a gap of {gap:.3e}, but its objective {reached:.12g} is {distance:.3e} above {best:.12g}, "
+        "which L-BFGS has reached."
+    )
+    return max(0.0, distance)
+
+
+def _smooth_distance(model: Any, training: Any) -> tuple[float, float, float]:
+    """The objective of what is stored, the least one, and what rounding of the matrix makes of them."""
+    if model.operator_.name == "low_rank":
+        raise ValueError("operator='low_rank' keeps too little of the model to know its objective.")
+    problem, _ = training.problem(model._prior)
+    n, C, q = problem.shape
+    A = np.asarray(model.dual_coef_, dtype=np.float64).reshape(n, C, q)
+    every = np.eye(n * C).reshape(n, C, n * C)
+    L = root(problem.operator.accurate(every).reshape(n * C, n * C))
+    # with the matrix of `optimum`, which has no negative eigenvalues that come from rounding
+    U = (L @ (L.T @ A.reshape(n * C, q))).reshape(n, C, q)
+    reached, rounded = (
+        float(
+            np.sum(problem.loss.value(V, problem.targets, problem.weights))
+            + 0.5 * np.sum(problem.strength * np.sum(A * V, axis=(0, 1)))
+        )
+        for V in (U, np.asarray(problem.operator.accurate(A)))
+    )
+    return reached, float(np.sum(optimum(problem)[0])), ROUNDING * reached + abs(reached - rounded)
+
+
+def _margin_distance(model: Any, training: Any) -> tuple[float, float, float]:
+    problem = replace(training.problem.weighted(model.C_), correlation=model.label_correlation_)
+    A = model.solution_.coefficients
+    L = root(problem.inputs @ np.eye(len(A)))
+    reached, rounded = (
+        _losses(problem, U) + 0.5 * float(np.sum(A * U))
+        for U in (problem.mixed(L @ (L.T @ A)), problem.latent(A))
+    )
+    left = ROUNDING if problem.squared else LEFT_BY_SMOOTHING
+    return reached, _least(problem), left * reached + abs(reached - rounded)
+
+
+def _losses(problem: MarginProblem, U: np.ndarray) -> float:
+    lack = np.maximum(0.0, problem.margins - problem.signs * U)
+    return float(np.sum(problem.caps * (lack**2 if problem.squared else lack)))
+
+
+def _least(problem: MarginProblem) -> float:
+    """The least objective that L-BFGS finds, with U = L V Bᵀ for K = L Lᵀ and R = B Bᵀ."""
+    n, n_labels = problem.shape
+    L = root(problem.inputs @ np.eye(n))
+    B = np.eye(n_labels) if problem.correlation is None else root(problem.correlation)
+    best, V = np.inf, np.zeros(L.shape[1] * B.shape[1])
+    for width in (0.0,) if problem.squared else SHARPNESS:
+
+        def objective(v: np.ndarray, width: float = width) -> tuple[float, np.ndarray]:
+            W = v.reshape(L.shape[1], B.shape[1])
+            lack = problem.margins - problem.signs * (L @ W @ B.T)
+            if problem.squared:
+                value, slope = np.maximum(0.0, lack) ** 2, 2.0 * np.maximum(0.0, lack)
+            else:
+                value, slope = width * np.logaddexp(0.0, lack / width), expit(lack / width)
+            gradient = L.T @ (-problem.signs * problem.caps * slope) @ B + W
+            return float(np.sum(problem.caps * value) + 0.5 * v @ v), gradient.reshape(-1)
+
+        options = {"maxiter": 5000, "maxfun": 20_000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10}
+        V = minimize(objective, V, jac=True, method="L-BFGS-B", options=options).x
+        W = V.reshape(L.shape[1], B.shape[1])
+        best = min(best, _losses(problem, L @ W @ B.T) + 0.5 * float(V @ V))
+    return best
