@@ -5,7 +5,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow docs lint format bench clean distclean
+.PHONY: help demo test slow fuzz docs lint format bench clean distclean
 
 PY := .venv/bin/python
 PYTEST_WORKERS ?= auto
@@ -35,6 +35,11 @@ test: .venv/.stamp-test ## tests, and the examples in the docstrings
 # Most of these start processes of their own and measure them, so nothing else runs beside them.
 slow: .venv/.stamp-test ## tests of memory, of interruptions, and of models that learn in every check
 	$(PY) -m pytest -m slow tests $(PYTEST_ARGS)
+
+# Random calls of estimators in processes of their own: no crash, no hang, no silent NaN, no error that names nothing.
+MINUTES ?= 30
+fuzz: .venv/.stamp-test ## random scenarios for MINUTES=30
+	$(PY) tests/fuzz/driver.py --minutes $(MINUTES) --certificates 1000
 
 docs: .venv/.stamp-docs .venv/.stamp-test ## build the documentation into docs/_build/html, and run the code on its pages
 	$(PY) -m sphinx -W --keep-going -j auto -b html $(SPHINXOPTS) docs docs/_build/html

@@ -49,7 +49,7 @@ def open_gzip(path: Path) -> IO[bytes]:
 class _Bounded(io.RawIOBase):
     """A stream of bytes that refuses to be much longer than its file."""
 
-    def __init__(self, stream: IO[bytes], path: Path):
+    def __init__(self, stream: gzip.GzipFile, path: Path):
         self.stream, self.path, self.size = stream, path, path.stat().st_size
         self.n_read = 0
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from gramian._core.arrays import (
     Array,
@@ -76,6 +77,10 @@ class Numbers(Targets):
     checks: ClassVar = {"multi_output": True, "y_numeric": True}
 
     def read(self, data: TrainingData) -> SmoothTargets:
+        if sp.issparse(data.y):
+            raise TypeError(
+                "y must be a dense array of numbers, got a sparse one; use y.toarray()."
+            )
         with naming_text(data.like):
             values = in_float64(data.y, data.like)
         _check_range(values, data.X.dtype)

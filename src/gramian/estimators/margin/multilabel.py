@@ -24,6 +24,7 @@ from gramian.estimators.margin.label_signs import Labels, LabelSigns, in_kind
 from gramian.estimators.margin.training import (
     MarginMachine,
     MarginTraining,
+    Purpose,
     has_probability,
     not_all_zero,
     refuse_other_libraries,
@@ -244,7 +245,11 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     def _correlation(self, labels: LabelSigns) -> np.ndarray | None:
         """R as it was given, or shrunk by a number that was."""
         R: Any = self.label_correlation
-        if callable(R) and not isinstance(R, type):
+        if isinstance(R, type):
+            raise TypeError(
+                f"label_correlation must be a matrix or a function of labels, got {R!r}."
+            )
+        if callable(R):
             R = R(labels.signs.copy())
         if R is None:
             return None
@@ -275,12 +280,12 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         return replace(problem, correlation=R)
 
     def _solve(
-        self, problem: MarginProblem, start: Any, callback: Any, *, loose: bool = False
+        self, problem: MarginProblem, start: Any, callback: Any, *, purpose: Purpose = "model"
     ) -> Solution:
-        options = {"start": start, "callback": callback, **self._limits(loose)}
+        options = {"start": start, "callback": callback, **self._limits(purpose)}
         if isinstance(problem.inputs, FeatureRows):
             return solvers.coordinate_ascent(problem, random_state=self._seed(), **options)
-        name = "smo" if self.solver == "smo" and not loose else "blocked"
+        name = "smo" if self.solver == "smo" and purpose != "search" else "blocked"
         return SOLVERS[name](problem, **options)
 
     def _caps(self, labels: LabelSigns, weights: np.ndarray | None) -> Any:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,9 @@ from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 logger = logging.getLogger("gramian")
 
 Solve = Callable[..., Solution]
+Purpose = Literal["model", "search", "calibration"]  # of a solve: how accurate it need be
+
+CALIBRATION_SWEEPS = 1000  # of the folds that scores are calibrated on, at most
 
 
 def has_probability(machine: MarginMachine) -> bool:
@@ -126,10 +129,11 @@ class MarginMachine(CallbackSupportMixin, Model):
         linear = isinstance(self.kernel, str) and self.kernel == "linear"
         return Features(self.kernel, self.copy_X and not linear)
 
-    def _limits(self, loose: bool) -> dict[str, Any]:
-        """Accuracy and most iterations of a solve, those of a search if it is a loose one."""
-        if not loose:
-            return {"tol": self.tol, "max_iter": self.max_iter}
+    def _limits(self, purpose: Purpose) -> dict[str, Any]:
+        """Accuracy and most iterations of a solve."""
+        if purpose != "search":
+            own = self.max_iter is None and purpose == "calibration"
+            return {"tol": self.tol, "max_iter": CALIBRATION_SWEEPS if own else self.max_iter}
         most = search.PATH_SWEEPS if self.max_iter is None else self.max_iter
         return {
             "tol": max(search.PATH_TOL, self.tol),
@@ -188,8 +192,7 @@ class MarginTraining:
     part : callable
         Gets numbers of rows and returns the problem of these examples.
     solve : callable
-        Gets a problem, coefficients to start from or None, a callback or None, and with ``loose=True`` is as accurate
-        as a search needs.
+        Gets a problem, coefficients to start from or None, a callback or None, and ``purpose``, a `Purpose`.
     fitted : dict
         Attributes that are known already.
     codes : ndarray of shape (n,) or (n, L)
@@ -289,7 +292,7 @@ class MarginTraining:
         return PathSearch(
             self.problem if rows.size == self.data.X.shape[0] else self.part(rows),
             folds[:1] if one else folds,
-            lambda problem, start: self.solve(problem, start, None, loose=True),
+            lambda problem, start: self.solve(problem, start, None, purpose="search"),
             lambda held_out, scores: self.judge(rows[held_out], scores),
             self.shrink,
             search.PARTS if one else 1,
@@ -346,7 +349,9 @@ class MarginTraining:
         rows, scores = [], []
         for training, held_out in folds:
             fold = self.problem.restricted(training)
-            latent = fold.latent(self.solve(fold, A * training[:, None], None).coefficients)
+            start = A * training[:, None]
+            solution = self.solve(fold, start, None, purpose="calibration")
+            latent = fold.latent(solution.coefficients)
             rows.append(np.flatnonzero(held_out))
             scores.append(latent[rows[-1]])
             task.step("fold")

@@ -19,6 +19,7 @@ from gramian.estimators.margin.calibration import fit_temperatures
 from gramian.estimators.margin.training import (
     MarginMachine,
     MarginTraining,
+    Purpose,
     has_probability,
     not_all_zero,
     refuse_other_libraries,
@@ -227,11 +228,11 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         return METHODS[self.method](taxonomy, labels), {}
 
     def _solve(
-        self, problem: ContrastProblem, start: Any, callback: Any, *, loose: bool = False
+        self, problem: ContrastProblem, start: Any, callback: Any, *, purpose: Purpose = "model"
     ) -> Solution:
         # contrast_ascent starts from zero: a start would have to be one for each contrast
         return contrast_ascent(
-            problem, callback=callback, random_state=self._seed(), **self._limits(loose)
+            problem, callback=callback, random_state=self._seed(), **self._limits(purpose)
         )
 
     def _caps(

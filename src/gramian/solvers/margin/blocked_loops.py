@@ -17,6 +17,9 @@ from gramian.solvers.margin.problem import gap_with_ridge, pulls
 
 WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long, 256 twice
 MAX_ROUNDS = 1000  # in one visit
+MOVES_EACH = 10  # coefficients of a working set are moved so often on average, at most
+SUBSPACE_STEPS = 20  # between such moves, where they do not suffice
+VAIN_ROUNDS = 300  # after which a visit ends, if the gap has not fallen by a thousandth
 OVERFLOW = 1e300  # pulls beyond it, or that are no numbers, are left alone: the gap shows them
 PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
 PULL_BINS = 64  # by size, to choose the strongest: sorting would take longer than all the rest
@@ -94,7 +97,7 @@ def _ascend(H, label):
         inverse[s] = 1.0 / H[s, s] if H[s, s] > 0 else 1e300
     first = 0.0
     moves = 0
-    while moves < 10 * size:
+    while moves < MOVES_EACH * size:
         best, chosen = 0.0, -1
         for s in range(size):
             p = target[s] - u[s]
@@ -113,6 +116,57 @@ def _ascend(H, label):
             u[t] += step * H[s, t]
         moves += 1
     return moves
+
+
+@numba.njit(cache=True, nogil=True)
+def _subspace_step(H, label):
+    """Move all coefficients that are inside their bounds towards their common optimum, as far as the bounds allow.
+
+    Single moves crawl where H is nearly singular: equal examples with large C. Directions in which it is singular,
+    up to rounding, lead straight to a bound. Return by how much the dual rises.
+    """
+    _, target, low, high, _, a, u = label
+    free = np.empty(a.size, dtype=np.int64)
+    count = 0
+    for s in range(a.size):
+        if low[s] < a[s] < high[s]:
+            free[count] = s
+            count += 1
+    L, d = np.zeros((count, count)), np.zeros(count)
+    for i in range(count):  # Cholesky, and the solution of the lower triangle
+        for j in range(i + 1):
+            total = H[free[i], free[j]]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            if i > j:
+                L[i, j] = total / L[j, j]
+            else:
+                L[i, i] = np.sqrt(max(total, 1e-12 * H[free[i], free[i]], 1e-300))
+        rest = target[free[i]] - u[free[i]]
+        for k in range(i):
+            rest -= L[i, k] * d[k]
+        d[i] = rest / L[i, i]
+    for i in range(count - 1, -1, -1):
+        rest = d[i]
+        for k in range(i + 1, count):
+            rest -= L[k, i] * d[k]
+        d[i] = rest / L[i, i]
+    step = 1.0
+    for i in range(count):
+        s = free[i]
+        end = high[s] if d[i] > 0 else low[s]
+        if abs(step * d[i]) > abs(end - a[s]):
+            step = abs(end - a[s]) / abs(d[i])
+    gain = 0.0
+    for i in range(count):
+        s = free[i]
+        new = min(max(a[s] + step * d[i], low[s]), high[s])
+        change = new - a[s]
+        gain += change * (target[s] - u[s] - 0.5 * change * H[s, s])
+        a[s] = new
+        for t in range(a.size):
+            u[t] += change * H[s, t]
+    return gain
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -166,7 +220,17 @@ def _improve(stored, points, label):
             latent[s] += ridge[points[s]] * old[s]
     boxes = _entries(target, points), _entries(low, points), _entries(high, points)
     some = Label(variance, *boxes, ridge, new, latent)
-    moves = _ascend(H, some)
+    moves = total = _ascend(H, some)
+    most = 0.0
+    for _ in range(SUBSPACE_STEPS):
+        if moves < MOVES_EACH * count:
+            break
+        gain = _subspace_step(H, some)
+        most = max(most, gain)
+        if gain <= PRECISION * most:
+            break
+        moves = _ascend(H, some)
+        total += moves + count * count
     factors = np.empty(count, dtype=K.dtype)
     changed = 0
     for s in range(count):
@@ -176,7 +240,7 @@ def _improve(stored, points, label):
             factors[changed] = variance * (new[s] - old[s])
             changed += 1
     _add_rows(K, slots, factors, changed, u)
-    return float(changed) * a.size + float(moves) * count
+    return float(changed) * a.size + float(total) * count
 
 
 def _rows(gram, points):
@@ -198,11 +262,14 @@ def visit(K, label, factor, floor, size):
     pull = np.empty(a.size)
     points = np.empty(size, dtype=np.int64)
     goal = work = 0.0
+    best, since = np.inf, 0
     for turn in range(MAX_ROUNDS):
         _, gap, strongest = pulls(target, low, high, ridge, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
-        if gap <= goal or strongest == 0 or not strongest < OVERFLOW:
+        if gap < 0.999 * best:
+            best, since = gap, turn
+        if gap <= goal or strongest == 0 or not strongest < OVERFLOW or turn - since > VAIN_ROUNDS:
             break
         chosen = points[: _strongest_points(pull, strongest, points)]
         # no name holds the rows: they are gone before the next ones are evaluated
