@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+from sklearn.utils import check_random_state
 
 from gramian._core.validation import check_choice, check_flag, check_number
 from gramian.selection import CrossValidationSearch, LogNormalPrior
@@ -50,6 +53,16 @@ def or_auto(rule: Rule) -> Rule:
 def choice(*choices: str) -> Rule:
     """Return the rule that a value must be one of the choices."""
     return partial(check_choice, choices=choices)
+
+
+def seed(name: str, value: Any) -> None:
+    """Refuse what scikit-learn makes no random numbers of."""
+    try:
+        check_random_state(value)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{name} must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {reprlib.repr(value)}."
+        ) from None
 
 
 def optional_classifier(name: str, value: Any) -> None:

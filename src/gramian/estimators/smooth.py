@@ -23,7 +23,14 @@ from gramian.estimators.fitting import Targets, fit_machine
 from gramian.estimators.learning import Plan, plan_of, tell, warn_of_tails
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model, refuse_overflow
-from gramian.estimators.rules import flag, not_negative, optional_count, positive_or_auto, search
+from gramian.estimators.rules import (
+    flag,
+    not_negative,
+    optional_count,
+    positive_or_auto,
+    search,
+    seed,
+)
 from gramian.estimators.targets import SmoothTargets
 from gramian.kernels import Kernel
 from gramian.operators import Operator, OperatorRecord
@@ -115,6 +122,7 @@ class KernelMachine(CallbackSupportMixin, Model):
         "tol": not_negative,
         "max_iter": optional_count,
         "warm_start": flag,
+        "random_state": seed,
     }
     _cv_attribute = "cv_loss_"
 

@@ -119,11 +119,10 @@ def test_solvers_name_the_inputs_they_need():
         coordinate_ascent(MarginProblem(GramRows(RBF(1.0), X), signs))
 
 
-@pytest.mark.parametrize("squared", [False, True])
-def test_equal_examples_with_large_costs(squared):
+def test_equal_examples_with_large_costs():
     """K is singular: single moves would need millions of sweeps, a step of all free coefficients needs none."""
     signs = np.where(np.arange(13)[:, None] % 3 > 0, 1, -1).astype(np.int8)
     rows = GramRows(RBF(1.0), np.zeros((13, 2)), 1.0)
-    solution = blocked_ascent(MarginProblem(rows, signs, caps=1e8, squared=squared), tol=1e-3)
+    solution = blocked_ascent(MarginProblem(rows, signs, caps=1e8, squared=True), tol=1e-3)
     assert solution.status == "converged"
     assert solution.n_iter < 50

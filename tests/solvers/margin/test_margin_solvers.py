@@ -286,9 +286,9 @@ def test_an_impossible_tolerance_ends(name):
 @every_solver
 def test_work_grows_linearly_in_the_number_of_labels(name):
     """Dense correlations whose spectrum does not depend on their size, labels alike, rows enough for all steps."""
-    sizes = np.array([10, 20, 40])
+    sizes = np.array([10, 20, 40, 80])
     rng = np.random.default_rng(12)
-    data = hamming_data(12, n=1000, d=20, n_labels=40)
+    data = hamming_data(12, n=1000, d=20, n_labels=80)
     operations = []
     for size in sizes:
         part = np.s_[:, :size]

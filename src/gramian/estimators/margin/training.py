@@ -27,7 +27,7 @@ from gramian.estimators.margin import search
 from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model, refuse_overflow
-from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive
+from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive, seed
 from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
@@ -37,7 +37,6 @@ logger = logging.getLogger("gramian")
 
 Solve = Callable[..., Solution]
 Purpose = Literal["model", "search", "calibration"]  # of a solve: how accurate it need be
-
 CALIBRATION_SWEEPS = 1000  # of the folds that scores are calibrated on, at most
 
 
@@ -98,6 +97,7 @@ class MarginMachine(CallbackSupportMixin, Model):
         "max_iter": optional_count,
         "probability": flag,
         "copy_X": flag,
+        "random_state": seed,
     }
 
     @with_callbacks
@@ -361,7 +361,6 @@ class MarginTraining:
         """What scores are made from, in float64 as it was certified."""
         X, kernel = self.data.X, self.data.kernel
         mixed = self.problem.mixed
-
         intercept = self.machine.intercept_variance * mixed(A.sum(axis=0))
         function = {"intercept_": intercept}
         variance = kernel.linear_variance

@@ -97,7 +97,7 @@ def as_numbers(argument: str, matrix: Any) -> np.ndarray:
     except ValueError:  # lists of several lengths
         array = np.empty(0, dtype=object)
     if array.dtype == object and array.size:  # of a DataFrame with columns of several types
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
         raise ValueError(

@@ -163,8 +163,7 @@ def _counted(
     """Runs, near points and the bound on what is left out, for each target box."""
     size = len(targets[0])
     counts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    given = sources, targets, radius, profile, error
-    share(count_near, size, *given, *counts, most=PART_CELLS)
+    share(count_near, size, sources, targets, radius, profile, error, counts, most=PART_CELLS)
     return counts
 
 

@@ -112,16 +112,16 @@ def _descend(tree, low, high, radius, profile, error, runs):
 
 
 @njit(cache=True, nogil=True)
-def count_near(first, last, tree, targets, radius, profile, error, n_runs, n_points, left_out):
+def count_near(first, last, tree, targets, radius, profile, error, counts):
     """Count the runs of near points of each target box, the points in them, and bound what is left out.
 
     A box for which the bound is more than ``error`` is given up, its counts are too low.
     """
-    low, high = targets
+    (low, high), (n_runs, n_points, left_out) = targets, counts
     none = np.empty((0, 2), np.int64)
     for box in range(first, last):
-        counts = _descend(tree, low[box], high[box], radius, profile, error, none)
-        n_runs[box], n_points[box], left_out[box] = counts
+        found = _descend(tree, low[box], high[box], radius, profile, error, none)
+        n_runs[box], n_points[box], left_out[box] = found
 
 
 @njit(cache=True, nogil=True)

@@ -149,8 +149,8 @@ class ContrastProblem:
         """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
         c = self.contrasts
         costs, worst = np.zeros(self.labels.size), np.full(self.labels.size, -1)
-        given = c.start, c.own, c.rival, c.scale, self.labels, self.examples, U
-        share(_worst, self.labels.size, *given, costs, worst)
+        contrasts, units = (c.start, c.own, c.rival, c.scale), (self.labels, self.examples)
+        share(_worst, self.labels.size, contrasts, units, U, costs, worst)
         return float(self.caps @ costs), worst
 
     def subgradient(self, worst: np.ndarray) -> np.ndarray:
@@ -165,7 +165,9 @@ class ContrastProblem:
 
 
 @numba.njit(cache=True, nogil=True)
-def _worst(first, last, start, own, rival, scale, labels, examples, U, costs, worst):
+def _worst(first, last, contrasts, units, U, costs, worst):
+    start, own, rival, scale = contrasts
+    labels, examples = units
     for k in range(first, last):
         u = U[examples[k]]
         for a in range(start[labels[k]], start[labels[k] + 1]):

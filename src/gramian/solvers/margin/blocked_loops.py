@@ -133,15 +133,18 @@ def _subspace_step(H, label):
             free[count] = s
             count += 1
     L, d = np.zeros((count, count)), np.zeros(count)
+    dependent = np.zeros(count, dtype=np.bool_)  # on those before, up to rounding
     for i in range(count):  # Cholesky, and the solution of the lower triangle
         for j in range(i + 1):
             total = H[free[i], free[j]]
             for k in range(j):
                 total -= L[i, k] * L[j, k]
             if i > j:
-                L[i, j] = total / L[j, j]
+                L[i, j] = 0.0 if dependent[j] else total / L[j, j]
             else:
-                L[i, i] = np.sqrt(max(total, 1e-12 * H[free[i], free[i]], 1e-300))
+                least = 1e-11 * H[free[i], free[i]]
+                dependent[i] = not total > least
+                L[i, i] = np.sqrt(max(total, least, 1e-300))
         rest = target[free[i]] - u[free[i]]
         for k in range(i):
             rest -= L[i, k] * d[k]
