@@ -45,6 +45,9 @@ from gramian.solvers.margin.batches import common_step, label_batches
 from gramian.solvers.margin.problem import MarginProblem, certificate
 from gramian.solvers.solution import Callback, Solution
 
+LARGEST_ROOM = (
+    1e30  # between a coefficient and a bound: what is not bounded at all must fit float32
+)
 ROWS_BYTES = (
     24 * 2**20
 )  # of a working set, if K is not stored: examples are fewer if they take more
@@ -173,6 +176,7 @@ class _BlockedAscent(Ascent):
         """Visit as many labels as there are, always the one with the largest gap, and tell all others at once."""
         _, _, target, low, high, _, A, V = self.labels
         lack, gaps = target - self.latent(), gaps.copy()
+        high, low = np.minimum(high, LARGEST_ROOM), np.maximum(low, -LARGEST_ROOM)
         up, down = (np.subtract(end, A, dtype=np.float32) for end in (high, low))
         for _ in range(len(A)):
             k = int(np.argmax(gaps))
