@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 few = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 seeds = st.integers(0, 2**32 - 1)
 
