@@ -70,9 +70,8 @@ def run_batch(kind, first, last):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for seed in range(first, last):
         print(json.dumps({"seed": seed}), flush=True)
-        signal.setitimer(
-            signal.ITIMER_REAL, SECONDS_EACH
-        )  # ends the process: a hang may be in compiled code
+        # it ends the process: a hang may be in compiled code
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
         found = one(kind, seed)
         signal.setitimer(signal.ITIMER_REAL, 0)
         print(json.dumps({"seed": seed, "kind": found.kind, "text": found.text}), flush=True)

@@ -127,7 +127,7 @@ def _table(rng, n, d):
     return X
 
 
-def _wrapped(rng, X, pairwise_dtypes=True):
+def _wrapped(rng, X):
     """The table in some dtype, layout and container."""
     X = X.astype(
         _pick(rng, [np.float64, np.float64, np.float32, np.float32, np.float16, np.int64, object])

@@ -52,5 +52,10 @@ def raise_diagonal(
             return attempt(more)
         except LinAlgError:
             more = max(STEP * more, rounding)
-            if not np.isfinite(more):
-                raise
+            if (
+                more > STEP * n * largest
+            ):  # the diagonal outweighs each row: something else is wrong
+                raise ValueError(
+                    "The kernel matrix has no Cholesky factor even with a large diagonal: it holds values that are not "
+                    "finite. Scale the features or the kernel."
+                ) from None

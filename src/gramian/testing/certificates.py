@@ -70,9 +70,8 @@ def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     elif not isinstance(model, KernelMachine):
         raise TypeError(f"check_certificate knows no optimum of {type(model).__name__}.")
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # the gap is honest also where it is large
+        # a gap is to be honest also where it is large
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, sample_weight=sample_weight)
         data = read_data(model, X, y, sample_weight)
     training: Any = model._training(data)

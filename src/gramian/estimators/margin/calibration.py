@@ -36,7 +36,6 @@ _RIDGE = 1e-12  # keeps the Hessian invertible where all values of a label are e
 _FEWEST = 20  # examples that a temperature of one's own needs
 _FLATTEST = 1e-3  # smallest 1 / T, for scores that differ by one at most
 _STEEPEST = 1e12  # largest 1 / T
-_HEAVIEST = 1e100  # weight of an example: sums and squares of larger ones may overflow
 
 
 def fit_sigmoids(
@@ -68,7 +67,7 @@ def fit_sigmoids(
            [0.6 ]])
     """
     n, n_labels = values.shape
-    w = (np.ones(n) if weights is None else _bounded(weights))[:, None]
+    w = (np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64))[:, None]
     out = np.empty((2, n_labels))
     for block in row_blocks(n_labels, 8 * n, _BLOCK_BYTES):
         out[:, block] = _fitted(np.asarray(values[:, block], np.float64), signs[:, block] > 0, w)
@@ -116,19 +115,12 @@ def fit_temperatures(
     )
 
 
-def _bounded(weights: np.ndarray) -> np.ndarray:
-    """Weights in proportion, none above the heaviest: the smoothing of targets is nothing against it anyway."""
-    w = np.asarray(weights, dtype=np.float64)
-    largest = w.max(initial=0.0)
-    return w if largest <= _HEAVIEST else w / largest * _HEAVIEST
-
-
 def _smoothed(
     scores: np.ndarray, winners: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores relative to the largest, their expectation under the targets, and weights, of examples that count."""
     some = (weights > 0) & (scores.shape[1] > 1)
-    S, winners, w = scores[some].astype(np.float64), winners[some], _bounded(weights[some])
+    S, winners, w = scores[some].astype(np.float64), winners[some], weights[some]
     S -= S.max(axis=1, keepdims=True, initial=-np.inf)
     totals = np.bincount(winners, w, minlength=S.shape[1])[winners]
     own = S[np.arange(len(S)), winners]

@@ -85,13 +85,14 @@ class Ascent:
         """Return by how much the objective of each label may be wrong because entries of K are rounded to float32.
 
         Rounding errors E of at most ε max(K) / 2 in a matrix have a norm of about √n times that, and change
-        ½ ⟨a, K a⟩ R_ll by at most half of it times ‖a‖². Features are not rounded.
+        ½ ⟨A, K A R⟩ by at most half of it times ⟨A, A R⟩. Features are not rounded.
         """
         inputs = self.problem.inputs
         if isinstance(inputs, FeatureRows) or inputs.dtype.itemsize == 8:
             return np.zeros(len(self.A))
         largest = float(inputs.diagonal().max(initial=0.0)) * len(self.A[0]) ** 0.5
-        return 2.0**-25 * largest * np.diag(self.R) * np.sum(self.A**2, axis=1)
+        squares = np.sum(self.A * (self.R @ self.A), axis=1)
+        return 2.0**-25 * largest * np.maximum(squares, 0.0)
 
     def due(self) -> bool:
         """Return whether sums are computed anew although nothing is to be certified."""

@@ -95,8 +95,13 @@ class Recorder(History):
     def verified(
         self, A: Array, U: Array, objective: Array, gap: Array, status: str, *, fresh: bool
     ) -> Solution:
-        """Return the solution with a certificate from ``U = 𝒦A`` itself, computed unless it is ``fresh``."""
-        if not fresh or itemsize(self.problem.operator) < 8:
+        """Return the solution with a certificate from ``U = 𝒦A`` itself, computed unless it is ``fresh``.
+
+        With entries in float32 it is computed in any case, by accurate products. A solver for indefinite operators has
+        judged its end by other rules.
+        """
+        rounded = self.semidefinite and itemsize(self.problem.operator) < 8
+        if not fresh or rounded:
             U = self.accurate_product(A)
             objective, gap, _, _ = self.certificate(A, U, final=True)
             status = self.confirmed(status, objective, gap)
