@@ -20,8 +20,8 @@ from gramian._core.caller import level_of_caller
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.targets import SmoothTargets
 from gramian.selection import CrossValidationSearch
+from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.learn import Learned, LearningData
-from gramian.selection.prior import Prior
 
 LOG = logging.getLogger("gramian")
 
@@ -44,7 +44,7 @@ class Plan:
     """How to learn, which parameters, from which examples and in which folds."""
 
     search: CrossValidationSearch
-    prior: Prior
+    prior: AnyPrior
     data: LearningData
     cv: Any
 
@@ -72,7 +72,7 @@ def plan_of(
         return None
     if isinstance(machine.cv, Integral):  # splits that are given are of all rows
         known = _with_weight(known)
-    prior = replace(targets.prior, only_variances=not machine._examples().named)
+    prior = targets.prior if machine._examples().named else targets.prior.with_variances_only()
     folds = _folds(machine.cv, known)
     low, high = prior.bounds.T
     return Plan(AUTOMATIC, prior, known, folds) if np.any(low < high) and folds else None
@@ -139,6 +139,8 @@ def warn_of_tails(machine: Any, data: TrainingData) -> None:
 
 def _learning_data(machine: Any, data: TrainingData, targets: SmoothTargets) -> LearningData:
     examples, weights = machine._examples(), targets.weights
+    if targets.known is not None:
+        return replace(targets.known, sample=examples.sample(data.X, machine.random_state))
     if targets.judged is not None:
         weights = targets.judged if weights is None else weights * targets.judged
     return LearningData(

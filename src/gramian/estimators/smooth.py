@@ -8,6 +8,7 @@ The steps are those of `SmoothTraining.run`; their mathematics is in `selection`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -34,8 +35,9 @@ from gramian.estimators.rules import (
 from gramian.estimators.targets import SmoothTargets
 from gramian.kernels import Kernel
 from gramian.operators import Operator, OperatorRecord
+from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.learn import Learned, learn_prior, outputs_first
-from gramian.selection.prior import GramSettings, Prior
+from gramian.selection.prior import GramSettings
 from gramian.solvers import Problem, Progress, Solution
 
 
@@ -191,6 +193,14 @@ class KernelMachine(CallbackSupportMixin, Model):
         """λ; where it is left open, the variance of the kernel is learned instead."""
         return 1.0 if isinstance(self.regularization, str) else self.regularization
 
+    def _kept(self, X: Any, operator: Operator, coefficients: Array) -> dict[str, Any]:
+        """The fitted function as attributes."""
+        return kept_function(self, X, operator, coefficients)
+
+    def _coefficients(self) -> Array:
+        """The coefficients of an earlier fit, to start from."""
+        return self.dual_coef_
+
     def _limits(self) -> dict[str, int]:
         """Limits of the solver other than its own."""
         return {} if self.max_iter is None else {"max_iter": self.max_iter}
@@ -243,11 +253,9 @@ class SmoothTraining:
             self.machine._cv_attribute: learned.loss,
             "optimization_path_": learned.path,
         }
-        n = self.data.X.shape[0]
-        choices = (tell(self.machine, learned, n),)
-        start = learned.start if len(self._plan.data.y) == n else None
+        choices = (tell(self.machine, learned, self._plan.data.size),)
         with task.stage("fit") as stage:
-            return self._solved(stage, learned.prior, start, found, choices)
+            return self._solved(stage, learned.prior, learned.start, found, choices)
 
     def _learned(self, task: Task, plan: Plan) -> Learned:
         """The prior with parameters that cross-validation chose."""
@@ -262,7 +270,7 @@ class SmoothTraining:
             report=lambda theta, value: task.step("evaluation"),
         )
 
-    def problem(self, prior: Prior) -> tuple[Problem, OperatorRecord]:
+    def problem(self, prior: AnyPrior) -> tuple[Problem, OperatorRecord]:
         """What is solved with a prior, and how its operator was chosen."""
         targets, machine = self.targets, self.machine
         operator, record = prior.operator(self.data.X, targets.values, machine._gram())
@@ -272,7 +280,7 @@ class SmoothTraining:
     def _solved(
         self,
         task: Task,
-        prior: Prior,
+        prior: AnyPrior,
         start: Array | None,
         found: dict[str, Any],
         choices: tuple[str, ...] = (),
@@ -287,7 +295,7 @@ class SmoothTraining:
         watch = self._watch(prior)
 
         def partial(coefficients: Array) -> Fitted:
-            return fitted.with_values(**kept_function(machine, data.X, operator, coefficients))
+            return fitted.with_values(**machine._kept(data.X, operator, coefficients))
 
         def report(progress: Progress) -> bool:
             stop = task.step("iteration", lambda: partial(progress.coefficients))
@@ -316,7 +324,7 @@ class SmoothTraining:
             name = choice.auto(problem, record, self.validation is not None)
         return self.targets.solve or choice.named[name]
 
-    def _watch(self, prior: Prior) -> Watch | None:
+    def _watch(self, prior: AnyPrior) -> Watch | None:
         if self.validation is None:
             return None
         cross = prior.cross(self.validation.X, self.data.X)
@@ -327,13 +335,13 @@ class SmoothTraining:
         machine = self.machine
         if self.validation is not None:
             return None  # few iterations regularise if they start from zero
-        if learned is not None:
+        if learned is not None and math.prod(learned.shape) == math.prod(problem.shape):
             return namespace(learned).reshape(learned, problem.shape)
         if not machine.warm_start or not machine.__sklearn_is_fitted__():
             return None
         if machine.operator_.name == "low_rank":  # coefficients of the active set only
             return None
-        before = machine.dual_coef_
+        before = machine._coefficients()
         n, outputs, columns = problem.shape
         same = tuple(before.shape) == (n, outputs * columns)
         if not same or namespace(before) is not namespace(problem.targets):

@@ -27,7 +27,9 @@ from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
 from gramian.labels.taxonomy.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
-from gramian.selection.prior import Prior, assemble_prior
+from gramian.selection.chain_prior import AnyPrior
+from gramian.selection.learn import LearningData
+from gramian.selection.prior import assemble_prior
 from gramian.solvers import Solution, expectation_maximization
 
 
@@ -39,7 +41,7 @@ class SmoothTargets:
     ----------
     loss : Loss
     values : array of shape (n, C) or (n, C, q)
-    prior : Prior
+    prior : Prior or ChainPrior
         Of the latent functions, with the parameters that learning starts from.
     weights : array of shape (n,) or None
         Weights of the examples, with those of their classes.
@@ -51,16 +53,19 @@ class SmoothTargets:
         Zero for examples that hyperparameters are not learned from.
     solve : callable, default=None
         The solver that these targets need, whatever the estimator says.
+    known : LearningData, default=None
+        What hyperparameters are learned from, if not from the examples as they are.
     """
 
     loss: Loss
     values: Array
-    prior: Prior
+    prior: AnyPrior
     weights: Array | None
     fitted: dict[str, Any]
     stratified: bool = False
     judged: Array | None = None
     solve: Callable[..., Solution] | None = None
+    known: LearningData | None = None
 
 
 @dataclass(frozen=True)

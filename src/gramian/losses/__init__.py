@@ -1,6 +1,17 @@
 """Losses L(U, Y): value, gradient, curvature."""
 
-from gramian.losses.base import Curvature, DiagonalCurvature, Loss, SoftmaxCurvature
+from gramian.losses.base import (
+    Curvature,
+    CurvatureDifference,
+    DiagonalCurvature,
+    Loss,
+    SoftmaxCurvature,
+)
+from gramian.losses.chain.likelihood import (
+    ChainCurvature,
+    ChainLikelihood,
+    PartialChainLikelihood,
+)
 from gramian.losses.logistic import Logistic, sigmoid
 from gramian.losses.partial_softmax import PartialSoftmax
 from gramian.losses.ranking import RankingCurvature, SquaredRanking
@@ -9,10 +20,14 @@ from gramian.losses.squared import Squared
 from gramian.losses.squared_hinge import SquaredHinge
 
 __all__ = [
+    "ChainCurvature",
+    "ChainLikelihood",
     "Curvature",
+    "CurvatureDifference",
     "DiagonalCurvature",
     "Logistic",
     "Loss",
+    "PartialChainLikelihood",
     "PartialSoftmax",
     "RankingCurvature",
     "Softmax",

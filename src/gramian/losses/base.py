@@ -10,6 +10,7 @@ weight), or just D when outputs are not coupled. W is positive semidefinite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from gramian._core.arrays import Array, column
 from gramian._core.fused import centred
@@ -18,7 +19,7 @@ from gramian._core.fused import centred
 class Curvature(ABC):
     """The Hessian W of a loss in U, as something to multiply with."""
 
-    diagonal: Array  # D, of the shape of U
+    diagonal: Any  # D, of the shape of U; None if W is not of this form
     coupled: bool  # whether the rank-one term is there
 
     @abstractmethod
@@ -72,6 +73,33 @@ class SoftmaxCurvature(Curvature):
         return centred(self.diagonal, self.probabilities, V)
 
 
+class CurvatureDifference(Curvature):
+    """``W₁ − W₂``: the Hessian of a loss that is a convex function minus another one.
+
+    Parameters
+    ----------
+    above, below : Curvature
+        W₁ and W₂.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses import CurvatureDifference, DiagonalCurvature
+    >>> parts = (DiagonalCurvature(np.array([[d]])) for d in (2.0, 0.5))
+    >>> CurvatureDifference(*parts).apply(np.array([[2.0]]))
+    array([[3.]])
+    """
+
+    coupled = True
+    diagonal = None
+
+    def __init__(self, above: Curvature, below: Curvature):
+        self.above, self.below = above, below
+
+    def apply(self, V: Array) -> Array:
+        return self.above.apply(V) - self.below.apply(V)
+
+
 class Loss(ABC):
     """Base class of losses: convex, differentiable in U and not negative (tolerances are relative)."""
 
@@ -93,6 +121,15 @@ class Loss(ABC):
     def of_rows(self, rows: Array) -> Loss:
         """Return the loss of some of the examples; itself unless it knows about single examples."""
         return self
+
+    def partial(self) -> Any:
+        """Return the loss of examples whose label is known up to a set, with a method ``majorant``.
+
+        See `PartialSoftmax`.
+        """
+        raise ValueError(
+            f"{self!r} has no form for labels that are known up to a set; use Softmax or ChainLikelihood."
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

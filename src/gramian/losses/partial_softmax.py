@@ -9,7 +9,7 @@ first bracket alone is the curvature of the convex function above it that expect
 from __future__ import annotations
 
 from gramian._core.arrays import Array, namespace, total
-from gramian.losses.base import Curvature, Loss, SoftmaxCurvature, weighted
+from gramian.losses.base import Curvature, CurvatureDifference, Loss, SoftmaxCurvature, weighted
 from gramian.losses.softmax import log_sum_exp, softmax
 
 
@@ -31,24 +31,13 @@ class PartialSoftmax(Loss):
         return weighted(softmax(U) - softmax(_inside(U, Y)), weights)
 
     def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> Curvature:
-        return _Difference(
+        return CurvatureDifference(
             self.majorant(U, weights), SoftmaxCurvature(softmax(_inside(U, Y)), weights)
         )
 
     def majorant(self, U: Array, weights: Array | None = None) -> SoftmaxCurvature:
         """Curvature of the convex function above the loss that touches it at U."""
         return SoftmaxCurvature(softmax(U), weights)
-
-
-class _Difference(Curvature):
-    coupled = True
-
-    def __init__(self, above: SoftmaxCurvature, below: SoftmaxCurvature):
-        self.above, self.below = above, below
-        self.diagonal = above.diagonal - below.diagonal
-
-    def apply(self, V: Array) -> Array:
-        return self.above.apply(V) - self.below.apply(V)
 
 
 def _inside(U: Array, Y: Array) -> Array:

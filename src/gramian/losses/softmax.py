@@ -30,6 +30,11 @@ class Softmax(Loss):
     def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> SoftmaxCurvature:
         return SoftmaxCurvature(softmax(U), weights)
 
+    def partial(self) -> Loss:
+        from gramian.losses.partial_softmax import PartialSoftmax  # which is made of this one
+
+        return PartialSoftmax()
+
 
 def softmax(U: Array) -> Array:
     """Probabilities along axis 1.

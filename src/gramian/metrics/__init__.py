@@ -1,4 +1,4 @@
-"""Scores beyond scikit-learn's: taxonomies, rejection, ranking, pairs, calibration."""
+"""Scores beyond scikit-learn's: taxonomies, rejection, ranking, pairs, sequences, calibration."""
 
 from gramian.metrics.calibration import (
     ReliabilityCurve,
@@ -21,11 +21,25 @@ from gramian.metrics.pairs import (
 )
 from gramian.metrics.ranking import reciprocal_rank
 from gramian.metrics.reject import RejectCurve, reject_curve
-from gramian.metrics.scorers import taxonomy_scorers
+from gramian.metrics.scorers import sequence_scorers, taxonomy_scorers
+from gramian.metrics.sequences import (
+    ChunkScores,
+    chunk_f1_score,
+    chunk_report,
+    chunk_scores,
+    chunks,
+    position_accuracy,
+    sequence_accuracy,
+)
 
 __all__ = [
+    "ChunkScores",
     "RejectCurve",
     "ReliabilityCurve",
+    "chunk_f1_score",
+    "chunk_report",
+    "chunk_scores",
+    "chunks",
     "concordance_index",
     "credited",
     "expected_calibration_error",
@@ -34,10 +48,13 @@ __all__ = [
     "hierarchical_recall",
     "interaction_concordance_index",
     "parent_accuracy",
+    "position_accuracy",
     "reciprocal_rank",
     "reject_curve",
     "reliability_curve",
     "scores_by_setting",
+    "sequence_accuracy",
+    "sequence_scorers",
     "taxo_loss",
     "taxonomy_scorers",
     "tree_zero_one_loss",

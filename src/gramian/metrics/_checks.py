@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,44 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return weights of shape (n_samples,); ones by default."""
     weights = check_sample_weight(sample_weight, np.empty(n_samples))
     return np.ones(n_samples) if weights is None else weights
+
+
+def check_sequence(name: str, labels: Any) -> np.ndarray:
+    """Return the labels of one sequence as an object array, in which None, words and tuples stay what they are."""
+    if isinstance(labels, list | tuple):
+        array = np.fromiter(labels, dtype=object)
+    else:
+        array = to_numpy(labels).astype(object)
+    if array.ndim != 1 or any(isinstance(label, list | np.ndarray) for label in array):
+        raise ValueError(
+            f"{name} must be a one-dimensional array of labels, one for each position of a sequence; "
+            f"got {reprlib.repr(labels)}."
+        )
+    return array
+
+
+def check_label_sequences(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Return true and predicted labels of all positions, of shape (n_positions,), and the lengths of the sequences."""
+    true, pred = _sequences("y_true", y_true), _sequences("y_pred", y_pred)
+    if not true:
+        raise ValueError("y_true must hold the labels of at least one sequence; it is empty.")
+    if len(pred) != len(true):
+        raise ValueError(
+            f"y_pred must hold {len(true)} sequences, as many as y_true; got {len(pred)}."
+        )
+    for i, (expected, got) in enumerate(zip(true, pred, strict=True)):
+        if got.size != expected.size:
+            raise ValueError(
+                f"y_pred[{i}] must hold {expected.size} labels, one for each in y_true[{i}]; got {got.size}."
+            )
+    return np.concatenate(true), np.concatenate(pred), [labels.size for labels in true]
+
+
+def _sequences(name: str, values: Any) -> list[np.ndarray]:
+    try:
+        sequences = list(values)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a list with one array of labels for each sequence, got {reprlib.repr(values)}."
+        ) from None
+    return [check_sequence(f"{name}[{i}]", labels) for i, labels in enumerate(sequences)]

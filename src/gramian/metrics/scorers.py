@@ -1,4 +1,4 @@
-"""The scores of a taxonomy as scikit-learn's scorers: larger is better, losses are negated."""
+"""Scores of a taxonomy and of sequences as scikit-learn's scorers: larger is better, losses are negated."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gramian.metrics.hierarchical import (
     taxo_loss,
     tree_zero_one_loss,
 )
+from gramian.metrics.sequences import chunk_f1_score, position_accuracy, sequence_accuracy
 
 _ACCURACIES = (parent_accuracy, hierarchical_precision, hierarchical_recall, hierarchical_f1)
 
@@ -58,6 +59,40 @@ def taxonomy_scorers(taxonomy: Any) -> dict[str, Callable[..., float]]:
         "taxo_loss": make_scorer(taxo_loss, greater_is_better=False, taxonomy=tree),
         "tree_accuracy": make_scorer(_tree_accuracy, taxonomy=tree),
         **{score.__name__: make_scorer(score, taxonomy=tree) for score in _ACCURACIES},
+    }
+
+
+def sequence_scorers() -> dict[str, Callable[..., float]]:
+    """Return scorers for ``cross_validate`` and ``GridSearchCV`` of an estimator that labels sequences.
+
+    They score what ``predict`` returns, one array of labels for each sequence.
+
+    Returns
+    -------
+    dict of str: scorer
+        "position_accuracy" and "sequence_accuracy", which take ``sample_weight``, and "chunk_f1", the micro average of
+        `chunk_f1_score`, which is for BIO or BIOES tags only. They can be pickled, so that searches run in several
+        processes.
+
+    See Also
+    --------
+    position_accuracy, sequence_accuracy, chunk_f1_score
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from gramian.metrics import sequence_scorers
+    >>> class Outside(BaseEstimator):
+    ...     def predict(self, X):
+    ...         return [["O"] * len(x) for x in X]
+    >>> score = sequence_scorers()["position_accuracy"]
+    >>> score(Outside(), [["in", "Bonn"], ["yes", "."]], [["O", "B-LOC"], ["O", "O"]])
+    0.75
+    """
+    return {
+        "position_accuracy": make_scorer(position_accuracy),
+        "sequence_accuracy": make_scorer(sequence_accuracy),
+        "chunk_f1": make_scorer(chunk_f1_score),
     }
 
 

@@ -7,10 +7,12 @@ from gramian.operators.inputs.gram_rows import GramRows
 from gramian.operators.inputs.linear import LinearFeatures
 from gramian.operators.inputs.low_rank import LowRank
 from gramian.operators.inputs.streamed import Streamed
+from gramian.operators.outputs.direct_sum import DirectSum
 from gramian.operators.outputs.intercept import Intercept
 from gramian.operators.outputs.label_mixed import LabelMixed
 from gramian.operators.outputs.lifted import Lifted
 from gramian.operators.outputs.separate import Separate
+from gramian.operators.outputs.transitions import Transitions
 from gramian.operators.pairs.gram import PairGram
 from gramian.operators.pairs.route import Route
 from gramian.operators.pairs.sampled_kronecker import SampledKronecker
@@ -19,6 +21,7 @@ from gramian.operators.tree_code.tree_code import TreeCode
 
 __all__ = [
     "Dense",
+    "DirectSum",
     "GramRows",
     "InputOperator",
     "Intercept",
@@ -33,6 +36,7 @@ __all__ = [
     "SampledKronecker",
     "Separate",
     "Streamed",
+    "Transitions",
     "TreeCode",
     "choose_operator",
     "cross_operator",

@@ -14,7 +14,9 @@ from gramian.plot.normals import NormalCosineDisplay
 from gramian.plot.pairs import PairMatrixDisplay
 from gramian.plot.reject import RejectCurveDisplay
 from gramian.plot.reliability import ReliabilityDisplay
+from gramian.plot.sequences import SequenceDisplay
 from gramian.plot.taxonomy import TaxonomyDisplay
+from gramian.plot.transitions import TransitionDisplay
 
 __all__ = [
     "ConvergenceDisplay",
@@ -27,7 +29,9 @@ __all__ = [
     "PairMatrixDisplay",
     "RejectCurveDisplay",
     "ReliabilityDisplay",
+    "SequenceDisplay",
     "TaxonomyDisplay",
+    "TransitionDisplay",
     "plot_hamming_against_correlation",
     "plot_label_correlation",
 ]

@@ -63,6 +63,14 @@ def probabilities_of(estimator: Any, X: Any, advice: str) -> Any:
     return estimator.predict_proba(X)
 
 
+def check_has(estimator: Any, attribute: str) -> None:
+    """Refuse an estimator that is not fitted, or not a model of label sequences with this attribute."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        kind = type(estimator).__name__
+        raise TypeError(f"estimator must have {attribute}, as KernelCRF does; got {kind}.")
+
+
 def integer_ticks(axis: Any) -> None:
     """Let an axis that counts something have ticks at whole numbers only."""
     axis.get_major_locator().set_params(integer=True)

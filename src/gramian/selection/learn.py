@@ -18,9 +18,10 @@ from sklearn.utils import check_random_state
 from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
 from gramian.losses import Loss
+from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
-from gramian.selection.prior import GramSettings, Prior
+from gramian.selection.prior import GramSettings
 from gramian.selection.ridge_criterion import choose_criterion
 from gramian.selection.search import CrossValidationSearch, OptimizationPath
 from gramian.solvers import Problem
@@ -59,6 +60,15 @@ class LearningData:
     sample: Callable[[int], np.ndarray] | None = None
     groups: Any = None
 
+    @property
+    def size(self) -> int:
+        """Number of examples; of sequences it is that of their positions."""
+        return len(self.y)
+
+    def spread(self, masks: np.ndarray, below: float) -> np.ndarray:
+        """Return masks of examples as masks of the rows of a problem; ``below`` is for rows of no example."""
+        return masks
+
     def folds(self, cv: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return who trains and who is held out, a column for each fold."""
         return fold_masks(
@@ -92,14 +102,14 @@ class LearningData:
 class Learned:
     """The prior with learned parameters, its cross-validated loss, the path, and coefficients to start from."""
 
-    prior: Prior
+    prior: AnyPrior
     loss: float
     path: OptimizationPath
     start: Array | None
 
 
 def learn_prior(
-    prior: Prior,
+    prior: AnyPrior,
     data: LearningData,
     search: CrossValidationSearch,
     *,
@@ -133,20 +143,23 @@ def learn_prior(
     criteria: list[CrossValidationCriterion] = []
 
     def stage(size: int) -> CrossValidationCriterion:
-        part, rows = data, np.arange(n)
+        part, rows = data, np.arange(len(data.y))
         if size < n:
             rows = data.sample(size) if data.sample else _representative(strata, size, gram)
             part = data.rows(rows)
         targets = outputs_first(part.targets)[:, :, 0]
         operator, _ = prior.operator(part.X, targets, gram, learning=True)
         problem = Problem(operator, part.loss, targets, regularization, part.weights)
-        criteria.append(choose_criterion(problem, training[rows], held_out[rows]))
+        masks = part.spread(training[rows], 1.0), part.spread(held_out[rows], 0.0)
+        criteria.append(choose_criterion(problem, *masks))
         return criteria[-1]
 
-    n = len(data.y)
-    strata, n_classes = _strata(data.y if data.stratified else np.zeros(n), held_out)
+    n = data.size
+    kinds = data.y if data.stratified else np.zeros(len(data.y))
+    strata, n_classes = _strata(kinds, held_out)
     sizes = search.sizes(n, n_classes, coarse=data.sample is None)
-    total = float((held_out.T * (1.0 if data.weights is None else to_numpy(data.weights))).sum())
+    weights = 1.0 if data.weights is None else to_numpy(data.weights)
+    total = float((data.spread(held_out, 0.0).T * weights).sum())
     asked_to_stop = False
 
     def reported(theta: np.ndarray, value: float) -> bool:

@@ -156,6 +156,10 @@ class Prior:
         starts = [theta + s * scales + v * variances for s, v in np.log(SCALES_AND_VARIANCES)]
         return np.array(list(dict.fromkeys(map(tuple, np.clip(starts, low, high)))))
 
+    def with_variances_only(self) -> Prior:
+        """Return a copy of which only the variances are learned."""
+        return replace(self, only_variances=True)
+
     def in_units_of(self, X: Any) -> Prior:
         """Return a copy whose variances, unless they were chosen, are relative to the values of the kernel on X.
 

@@ -25,7 +25,6 @@ from dataclasses import replace
 
 from gramian._core.arrays import Array, namespace
 from gramian._core.fused import inner
-from gramian.losses import PartialSoftmax
 from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import backtrack
 from gramian.solvers.rkhs.newton import FORCING, MAX_INNER, PATIENCE
@@ -43,9 +42,10 @@ def expectation_maximization(
     max_iter: int = 200,
     callback: Callback | None = None,
 ) -> Solution:
-    """Minimise the softmax loss of examples that may have several classes; arguments as for `newton`.
+    """Minimise the loss of examples that may have several classes; arguments as for `newton`.
 
-    ``problem.targets`` holds ones where an example may have a class and zeros elsewhere, shape (n, C).
+    ``problem.targets`` holds ones where an example may have a class and zeros elsewhere, shape (n, C), and
+    ``problem.loss`` is the loss of examples whose class is known; its `partial` form is minimised.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def expectation_maximization(
     >>> solution.status
     'converged'
     """
-    loss = PartialSoftmax()
+    loss = problem.loss.partial()
     problem = replace(problem, loss=loss)
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
     xp = namespace(problem.targets)

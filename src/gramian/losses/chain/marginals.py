@@ -1,0 +1,226 @@
+"""Scores of linear chains and what follows from them: partition functions, marginals, products with the Hessian.
+
+The latent values of chains are rows of scores with C columns: one row for each position, then C rows of transition
+scores ``T[a, b]`` (from label a to label b), and, if the ends have scores, rows for first and last labels::
+
+    rows 0 … n−1        u_t          positions, sequence after sequence
+    rows n … n+C−1      T[a, ·]      transitions
+    row  n+C, n+C+1     start, end
+
+The score of labels y of a sequence is ``start[y_1] + Σ_t u_t[y_t] + Σ_t T[y_{t-1}, y_t] + end[y_L]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramian._core.threads import in_parts
+from gramian.losses.chain import log_recursions, recursions
+
+ALONE = 20_000  # positions × classes² of a loop below which a second thread would cost more than it saves
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLayout:
+    """Which rows belong to which sequence, and which transitions are possible.
+
+    Parameters
+    ----------
+    lengths : int array of shape (n_sequences,)
+        Zero for an empty sequence.
+    n_classes : int
+    ends : bool, default=True
+        Whether there are scores of first and last labels.
+    allowed : bool array of shape (n_classes + 2, n_classes), default=None
+        False for forbidden transitions, first and last labels, in the order of the rows; None forbids nothing.
+    """
+
+    lengths: np.ndarray
+    n_classes: int
+    ends: bool = True
+    allowed: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        lengths = np.ascontiguousarray(self.lengths, dtype=np.int64)
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        filled = lengths > 0
+        put = object.__setattr__  # the dataclass is frozen
+        put(self, "lengths", lengths)
+        put(self, "bounds", bounds)
+        put(self, "filled", filled)
+        put(self, "first", bounds[:-1][filled])
+        put(self, "last", bounds[1:][filled] - 1)
+
+    bounds: Any = None
+    filled: Any = None
+    first: Any = None
+    last: Any = None
+
+    @property
+    def n_positions(self) -> int:
+        return int(self.bounds[-1])
+
+    @property
+    def n_extra(self) -> int:
+        """Rows of scores that belong to no position."""
+        return self.n_classes + (2 if self.ends else 0)
+
+    def split(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores of positions (q, n, C), those of the ends added, and of transitions (q, C, C)."""
+        n, C = self.n_positions, self.n_classes
+        cube = np.moveaxis(U if U.ndim == 3 else U[:, :, None], 2, 0)
+        u, T = np.array(cube[:, :n], order="C"), np.ascontiguousarray(cube[:, n : n + C])
+        if self.ends:
+            u[:, self.first] += cube[:, None, n + C]
+            u[:, self.last] += cube[:, None, n + C + 1]
+        return u, T
+
+    def forbid(self, u: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores with −∞ for what is not allowed; positions are changed in place."""
+        if self.allowed is None:
+            return u, T
+        C = self.n_classes
+        u[:, self.first] = np.where(self.allowed[C], u[:, self.first], -np.inf)
+        u[:, self.last] = np.where(self.allowed[C + 1], u[:, self.last], -np.inf)
+        return u, np.where(self.allowed[:C], T, -np.inf)
+
+    def join(self, u: np.ndarray, T: np.ndarray) -> np.ndarray:
+        """Return rows of scores (rows, C, q), the transpose of `split`: rows of ends are sums over the sequences."""
+        parts = [u, T]
+        if self.ends:
+            parts += [u[:, rows].sum(axis=1, keepdims=True) for rows in (self.first, self.last)]
+        return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 0, 2))
+
+    def weights(self, weights: Any, q: int) -> np.ndarray:
+        """Return the weight of each sequence, that of its first row, as an array (q, n_sequences)."""
+        out = np.zeros((q, self.lengths.size))
+        if weights is None:
+            out[:, self.filled] = 1.0
+        else:
+            given = np.asarray(weights, dtype=float)
+            out[:, self.filled] = given.reshape(given.shape[0], -1)[self.first].T
+        return out
+
+
+class ChainMarginals:
+    """Forward and backward messages at some scores.
+
+    Parameters
+    ----------
+    layout : ChainLayout
+    U : ndarray of shape (rows, C) or (rows, C, q)
+    weights : ndarray of shape (q, n_sequences)
+        Sequences without weight are left out.
+    possible : bool ndarray of shape (n, C), default=None
+        The labels that each position may have; all by default.
+
+    Attributes
+    ----------
+    log_z : ndarray of shape (q, n_sequences)
+        Logarithm of the sum of exp(score) over all possible labels; zero for empty and left-out sequences.
+    """
+
+    def __init__(
+        self, layout: ChainLayout, U: np.ndarray, weights: np.ndarray, possible: Any = None
+    ):
+        self.layout, self.weights = layout, weights
+        u, T = layout.forbid(*layout.split(U))
+        if possible is not None:
+            u = np.where(possible, u, -np.inf)
+        self.T = T
+        most = T.max(axis=(1, 2), initial=-np.inf)
+        self._most = np.where(np.isfinite(most), most, 0.0)
+        self.E = np.exp(T - self._most[:, None, None])
+        self.live = weights > 0
+        self.log_z, self.lost = np.zeros(weights.shape), np.zeros(weights.shape, dtype=bool)
+        # zeros, so that units which are left out have marginals of zero
+        self.alpha, self.beta, self.scaled = (np.zeros(u.shape) for _ in range(3))
+        arrays = (self.alpha, self.beta, self.scaled)
+        self._shared(
+            recursions.sweep, self.live, u, self.E, self._most, *arrays, self.log_z, self.lost
+        )
+        if self.lost.any():
+            log_recursions.log_sweep(layout.bounds, self.lost, u, T, *arrays, self.log_z)
+
+    def _shared(self, loop: Any, *arguments: Any) -> None:
+        """Call a loop for all units, by several threads if there is enough to do; nothing is summed over units."""
+        bounds, C = self.layout.bounds, self.layout.n_classes
+        count = self.weights.size
+
+        def part(first: int, last: int) -> None:
+            loop(first, last, bounds, *arguments)
+
+        if bounds[-1] * C * C * self.weights.shape[0] < ALONE:
+            part(0, count)
+        else:
+            in_parts(part, count, most=-(-count // 8))
+
+    def _summed(self, loop: Any, *arguments: Any) -> np.ndarray:
+        """Call a loop for all units with an array (q, C, C) that it adds to; return the sum of these arrays."""
+        bounds, C = self.layout.bounds, self.layout.n_classes
+        count, q = self.weights.size, self.weights.shape[0]
+
+        def part(first: int, last: int) -> np.ndarray:
+            joint = np.zeros((q, C, C))
+            loop(first, last, bounds, self.live, self.lost, self.weights, *arguments, joint)
+            return joint
+
+        if bounds[-1] * C * C * q < ALONE:
+            return part(0, count)
+        return np.sum(in_parts(part, count, most=-(-count // 8)), axis=0)
+
+    def expectations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weighted marginals of labels, (q, n, C), and sums of those of pairs, (q, C, C)."""
+        out = np.zeros(self.alpha.shape)
+        joint = self._summed(recursions.expect, self.alpha, self.beta, self.scaled, out)
+        pairs = self.E * joint
+        if self.lost.any():
+            arrays = (self.alpha, self.beta, self.scaled)
+            log_recursions.log_expect(
+                self.layout.bounds, self.lost, self.weights, self.T, *arrays, out, pairs
+            )
+        return out, pairs
+
+    def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the product of the weighted Hessian of ``log Z`` with (v, V), of the shapes of `expectations`."""
+        out, EV = np.zeros(self.alpha.shape), self.E * V
+        messages = (self.alpha, self.beta, self.scaled)
+        joint = self._summed(recursions.differentiate, messages, (self.E, EV), v, out)
+        pairs = self.E * joint + EV * self._joint
+        if self.lost.any():
+            log_recursions.log_differentiate(
+                self.layout.bounds, self.lost, self.weights, messages, self.T, V, v, out, pairs
+            )
+        return out, pairs
+
+    def pair_marginals(self) -> np.ndarray:
+        """Return the probability of each pair of labels at the position before and at a position, (n, C, C).
+
+        It is that of the first of the q problems, with zeros at first positions, before which there is none.
+        """
+        layout = self.layout
+        alpha, beta, scaled = self.alpha[0], self.beta[0], self.scaled[0]
+        out = np.zeros((layout.n_positions, layout.n_classes, layout.n_classes))
+        after = np.setdiff1d(np.arange(layout.n_positions), layout.first)
+        in_logs = np.repeat(self.lost[0], layout.lengths)[after]
+        for rows, logarithms in ((after[~in_logs], False), (after[in_logs], True)):
+            before = alpha[rows - 1][:, :, None]
+            if logarithms:
+                out[rows] = np.exp(before + self.T[0] + (scaled[rows] + beta[rows])[:, None, :])
+            else:
+                out[rows] = before * self.E[0] * (scaled[rows] * beta[rows])[:, None, :]
+        return out
+
+    @property
+    def _joint(self) -> np.ndarray:
+        """``Σ w α_{t-1}ᵀ g_t``, the same in every product."""
+        if self._kept is None:
+            scratch = np.zeros(self.alpha.shape)
+            arguments = (self.alpha, self.beta, self.scaled, scratch)
+            self._kept = self._summed(recursions.expect, *arguments)
+        return self._kept
+
+    _kept: np.ndarray | None = None
