@@ -11,7 +11,14 @@ import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
-from gramian import HierarchicalSVC, KernelLogisticRegression, M3LClassifier, PairwiseRidge
+from gramian import (
+    HierarchicalSVC,
+    KernelCRF,
+    KernelLogisticRegression,
+    M3LClassifier,
+    PairwiseRidge,
+    Sequences,
+)
 from gramian.cli.app import app
 from gramian.datasets import make_interactions
 
@@ -40,6 +47,11 @@ def tree():
     HierarchicalSVC({"a": [0], "b": [1, 2]}, "orthogonal").fit(X, y)
 
 
+def sequences():
+    words = Sequences(X, [3] * 10)
+    KernelCRF().fit(words, words.split(y))
+
+
 def command_line(folder):
     table = np.column_stack([X, y])
     np.savetxt(folder / "iris.csv", table, "%g", ",", header="a,b,c,d,species", comments="")
@@ -53,6 +65,7 @@ FITS = {
     "pairs": pairs,
     "many labels": many_labels,
     "classes in a tree": tree,
+    "label sequences": sequences,
     "command line": command_line,
 }
 

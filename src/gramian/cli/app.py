@@ -136,6 +136,7 @@ def demo(output: o.FigureOut = None, seed: o.Seed = 0, quick: o.Quick = False) -
     "gramian fit train.csv --target species --out model.skops",
     "gramian fit news.parquet --target topic --taxonomy topics.json --out news.skops",
     "gramian fit pairs.csv --left drugs.csv --right targets.csv --target affinity --out pairs.skops",
+    "gramian fit tokens.csv --sequence sentence --target tag --out tagger.skops",
     "gramian fit rows.svm --kernel linear --regularization 0.1 --out rows.skops",
 )
 def fit(
@@ -153,12 +154,14 @@ def fit(
     right: o.Right = None,
     pairwise_kernel: o.PairwiseKernelName = None,
     setting: o.Setting = None,
+    sequence: o.Sequence = None,
 ) -> None:
     """Learn from a data file and save the model.
 
     Tables: .csv, .csv.gz, .tsv, .parquet. Numbers are standardised, categories one-hot encoded, free text becomes
     TF-IDF. Arrays: .npz with X and y. Sparse: .svm, .svmlight, .libsvm, or .npz with X_data, X_indices, X_indptr,
-    X_shape and y. Pairs: a table of ids and tables of the objects, --left and --right.
+    X_shape and y. Pairs: a table of ids and tables of the objects, --left and --right. Label sequences: a table with
+    one row for each position and --sequence, or tokens with their labels, .conll, .bio and .iob.
     A table of what was decided is printed.
     """
     settings = o.Settings(
@@ -173,25 +176,38 @@ def fit(
         right=right,
         pairwise_kernel=pairwise_kernel,
         setting=setting,
+        sequence=sequence,
     )
     with errors.one_line_errors():
         errors.check_place(out)
         errors.require("skops", purpose=f"Writing {out}")
         from gramian.cli.model_file import Model, save
-        from gramian.cli.pair_plan import plan_pairs
-        from gramian.cli.plan import plan_examples
 
         console = get_console()
-        plan = plan_pairs(data, settings) if settings.of_pairs else plan_examples(data, settings)
+        plan = _planned(data, settings)
         console.print(plan.table())
         outcome = plan.fit(console)
-        save(Model(plan.pipeline, plan.task, plan.layout.with_labels(plan.y), plan.objects), out)
+        save(Model(plan.pipeline, plan.task, plan.layout, plan.objects), out)
         console.print(outcome, highlight=False)
         console.print(
             f"Model: [bold]{escape(errors.visible(str(out)))}[/bold]",
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _planned(data: Path, settings: o.Settings) -> Any:
+    """Return the plan for pairs, for label sequences or for single examples."""
+    from gramian.cli.pair_plan import plan_pairs
+    from gramian.cli.plan import plan_examples
+    from gramian.cli.sequence_plan import plan_sequences
+    from gramian.cli.tables import TOKENS, extension_of
+
+    if settings.of_pairs:
+        return plan_pairs(data, settings)
+    if settings.sequence is not None or extension_of(data) in TOKENS:
+        return plan_sequences(data, settings)
+    return plan_examples(data, settings)
 
 
 @command(
@@ -212,7 +228,8 @@ def predict(
     """Predict for new data with a saved model.
 
     Writes a column [bold]prediction[/bold], as CSV to the terminal or to a .csv or .parquet file. The rows are in
-    the order of the data. A model file is data: nothing in it is executed.
+    the order of the data. For label sequences there is one row for each position, and the columns
+    [bold]sequence[/bold] and [bold]position[/bold] come first. A model file is data: nothing in it is executed.
     """
     with errors.one_line_errors():
         if out is not None:
@@ -248,7 +265,8 @@ def evaluate(
 
     Classification: accuracy, balanced accuracy, macro F1, log loss, expected calibration error; with a taxonomy also
     taxonomic loss, parent accuracy, hierarchical F1 and reciprocal rank. Regression: RMSE, MAE, R².
-    Pairs: also AUC, AUPR and concordance for known and for new objects.
+    Pairs: also AUC, AUPR and concordance for known and for new objects. Label sequences: accuracy of positions and of
+    whole sequences, F1 of chunks, log probability for each position.
     """
     with errors.one_line_errors():
         to_stdout = report == Path("-")

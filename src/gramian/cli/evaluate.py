@@ -10,13 +10,18 @@ from sklearn import metrics as sk_metrics
 
 from gramian import Pairs, metrics
 from gramian.cli.errors import UserError
-from gramian.cli.model_file import Model
+from gramian.cli.model_file import SEQUENCES, Model
 from gramian.cli.pair_plan import SETTINGS
+from gramian.cli.sequence_tables import known_labels
 from gramian.selection import pair_setting
 
 # What the JSON calls it: what the table calls it, and whether more is better.
 NAMES = {
     "accuracy": ("Accuracy", True),
+    "position_accuracy": ("Accuracy of positions", True),
+    "sequence_accuracy": ("Accuracy of sequences", True),
+    "chunk_f1": ("F1 of chunks", True),
+    "log_probability": ("Log probability for each position", True),
     "balanced_accuracy": ("Balanced accuracy", True),
     "macro_f1": ("Macro F1", True),
     "log_loss": ("Log loss", False),
@@ -37,14 +42,20 @@ def measured(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
     Parameters
     ----------
     model : Model
-    X : DataFrame, ndarray, CSR array or Pairs
+    X : DataFrame, ndarray, CSR array, Pairs or list of lists of tokens
     y : ndarray of shape (n_samples,)
+        For sequences an array of labels each.
 
     Returns
     -------
     dict
-        "task", "rows", and "metrics": a value for names of `NAMES`. For pairs also "settings".
+        "task", "rows", and "metrics": a value for names of `NAMES`. For pairs also "settings". The rows of sequences
+        are the positions that have a label.
     """
+    if model.kind == SEQUENCES:
+        known = known_labels(y)
+        scores = _sequences(model, X, y, known)
+        return {"task": model.task, "rows": len(known), "metrics": scores}
     values = _regression(model, X, y) if model.task == "regression" else _classes(model, X, y)
     numbers = {name: float(value) for name, value in values.items()}
     report = {"task": model.task, "rows": len(y), "metrics": numbers}
@@ -112,13 +123,7 @@ def _regression(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
 
 
 def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
-    classes = np.asarray(model.pipeline.classes_)
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise UserError(
-            f"The data have {len(unknown)} labels that are no class of the model, "
-            f"the first is {unknown[0].item()!r}."
-        )
+    classes = _checked_classes(model, y)
     proba = model.pipeline.predict_proba(X)
     predicted = model.pipeline.predict(X)
     values = {
@@ -132,7 +137,54 @@ def _classes(model: Model, X: Any, y: np.ndarray) -> dict[str, Any]:
         "expected_calibration_error": metrics.expected_calibration_error(y, proba, classes=classes),
     }
     if model.taxonomy is not None:
-        for score in (metrics.taxo_loss, metrics.parent_accuracy, metrics.hierarchical_f1):
-            values[score.__name__] = score(y, predicted, model.taxonomy)
-        values["reciprocal_rank"] = metrics.reciprocal_rank(y, proba, labels=classes)
+        values |= _in_the_tree(model, y, predicted, proba)
     return values
+
+
+def _sequences(model: Model, X: Any, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """Compare predicted with true label sequences; ``known`` are the true labels of positions that have one."""
+    classes = _checked_classes(model, known)
+    estimator, sequences = model.pipeline[-1], model.pipeline[:-1].transform(X)
+    predicted = estimator.predict(sequences)
+    values = {
+        "position_accuracy": metrics.position_accuracy(y, predicted),
+        "sequence_accuracy": metrics.sequence_accuracy(y, predicted),
+    }
+    complete = [i for i, labels in enumerate(y) if all(label is not None for label in labels)]
+    if _are_tags(classes) and complete:  # chunks need all labels of a sequence
+        values["chunk_f1"] = metrics.chunk_f1_score(y[complete], predicted[complete])
+    log_proba = estimator.predict_log_proba(sequences, y)
+    values["log_probability"] = log_proba.sum() / len(known)
+    if model.taxonomy is not None:
+        labelled = np.array([label is not None for labels in y for label in labels])
+        proba = np.concatenate(estimator.predict_marginals(sequences))[labelled]
+        values |= _in_the_tree(model, known, np.concatenate(predicted)[labelled], proba)
+    return {name: float(value) for name, value in values.items()}
+
+
+def _are_tags(classes: np.ndarray) -> bool:
+    """Whether the classes say where chunks begin and go on: B-PER, I-PER and O, for example."""
+    if classes.dtype.kind != "U":
+        return False
+    prefixes = {label[:2] for label in classes.tolist() if label != "O"}
+    return bool(prefixes) and prefixes <= {"B-", "I-", "E-", "S-"}
+
+
+def _checked_classes(model: Model, y: np.ndarray) -> np.ndarray:
+    """Return the classes of the model; refuse labels that are not among them."""
+    classes = np.asarray(model.pipeline.classes_)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise UserError(
+            f"The data have {len(unknown)} labels that are no class of the model, "
+            f"the first is {unknown[0].item()!r}."
+        )
+    return classes
+
+
+def _in_the_tree(model: Model, y: Any, predicted: Any, proba: np.ndarray) -> dict[str, Any]:
+    """Compare labels by their places in the taxonomy."""
+    scores = (metrics.taxo_loss, metrics.parent_accuracy, metrics.hierarchical_f1)
+    values = {score.__name__: score(y, predicted, model.taxonomy) for score in scores}
+    classes = model.pipeline.classes_
+    return values | {"reciprocal_rank": metrics.reciprocal_rank(y, proba, labels=classes)}

@@ -23,29 +23,44 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 import gramian
-from gramian import kernels, labels, operators, selection, solvers
+from gramian import kernels, labels, operators, selection, sequences, solvers
 from gramian.cli import errors
 from gramian.cli.errors import UserError, require
 from gramian.cli.pair_tables import Objects, PairLayout, read_new_pairs
+from gramian.cli.sequence_tables import SequenceColumns, read_new_sequences
 from gramian.cli.tables import Layout, read_new
 from gramian.cli.unpacking import check_archive
 from gramian.cli.writing import whole_file
 from gramian.estimators.record import Fitted
+from gramian.estimators.sequences.targets import ChainShape
 from gramian.kernels import pairwise
 from gramian.operators.record import Candidate
+from gramian.selection.chain_prior import ChainPrior
 from gramian.selection.prior import Prior
 
 METADATA = "gramian.json"
 
 # Needed besides what skops trusts by itself (estimators of scikit-learn, arrays, numbers, text).
-OTHER_TYPES = (Fitted, Prior, Candidate, np.dtype, sp.csr_array, sp.csr_matrix)
+OTHER_TYPES = (
+    Fitted,
+    Prior,
+    ChainPrior,
+    ChainShape,
+    Candidate,
+    SequenceColumns,
+    np.dtype,
+    sp.csr_array,
+    sp.csr_matrix,
+)
 
-# By task, and whether it is for pairs.
+# By task, and what an example is.
+EXAMPLES, PAIRS, SEQUENCES = "single examples", "pairs", "sequences"
 ESTIMATORS = {
-    ("classification", False): gramian.KernelLogisticRegression,
-    ("classification", True): gramian.PairwiseLogisticRegression,
-    ("regression", False): gramian.KernelRidge,
-    ("regression", True): gramian.PairwiseRidge,
+    ("classification", EXAMPLES): gramian.KernelLogisticRegression,
+    ("classification", PAIRS): gramian.PairwiseLogisticRegression,
+    ("classification", SEQUENCES): gramian.KernelCRF,
+    ("regression", EXAMPLES): gramian.KernelRidge,
+    ("regression", PAIRS): gramian.PairwiseRidge,
 }
 
 
@@ -59,13 +74,20 @@ class Model:
     task : {"classification", "regression"}
     layout : Layout or PairLayout
     objects : Objects, default=None
-        What pairs are made of; None for a model of single examples.
+        What pairs are made of; None for other models.
     """
 
     pipeline: Pipeline
     task: str
     layout: Any
     objects: Objects | None = None
+
+    @property
+    def kind(self) -> str:
+        """What an example is: `EXAMPLES`, `PAIRS` or `SEQUENCES`."""
+        if self.objects is not None:
+            return PAIRS
+        return SEQUENCES if self.layout.of_sequences else EXAMPLES
 
     @property
     def taxonomy(self) -> Any:
@@ -144,14 +166,28 @@ def _model(parts: Any, task: str, layout: Layout | PairLayout) -> Model | None:
         objects = Objects(parts.get("left"), parts.get("right"), parts["tables"])
     if not isinstance(pipeline, Pipeline):
         return None
-    kind = ESTIMATORS[task, objects is not None]
-    return Model(pipeline, task, layout, objects) if isinstance(pipeline[-1], kind) else None
+    model = Model(pipeline, task, layout, objects)
+    estimator = pipeline[-1]
+    if not isinstance(estimator, ESTIMATORS.get((task, model.kind), ())):
+        return None
+    return None if model.kind == SEQUENCES and not _fits_together(estimator) else model
+
+
+def _fits_together(estimator: Any) -> bool:
+    """Whether scores of transitions have the shapes that compiled loops take for granted; a file may say anything."""
+    chain, rows = getattr(estimator, "_chain", None), getattr(estimator, "_score_rows", None)
+    if not isinstance(chain, ChainShape) or not isinstance(rows, np.ndarray):
+        return False
+    C = np.size(getattr(estimator, "classes_", ()))
+    allowed_fits = chain.allowed is None or np.shape(chain.allowed) == (C + 2, C)
+    n_rows = C + 2 if chain.ends else C
+    return allowed_fits and chain.n_classes == C and rows.shape == (n_rows, C)
 
 
 def load_with_data(
     path: Path, data: Path, left: Path | None, right: Path | None, *, need_target: bool
 ) -> tuple[Model, Any, Any]:
-    """Read a model, then features or pairs in its layout, and the target if it is needed.
+    """Read a model, then features, pairs or sequences in its layout, and the target if it is needed.
 
     Parameters
     ----------
@@ -165,16 +201,19 @@ def load_with_data(
     Returns
     -------
     model : Model
-    X : DataFrame, ndarray, CSR array or Pairs
+    X : DataFrame, ndarray, CSR array, Pairs or list of lists of tokens
     y : ndarray of shape (n_samples,) or None
+        For sequences an array of labels each.
     """
     with errors.readable_warnings():  # other versions of scikit-learn, for example
         model = load(path)
     if model.objects is not None:
         tables = (left, right, model.layout, model.objects)
         return model, *read_new_pairs(data, *tables, need_target=need_target)
-    why = "is for models of pairs; this one is of single examples."
+    why = f"is for models of pairs; this one is of {model.kind}."
     errors.refuse_options(why, left=left, right=right)
+    if model.kind == SEQUENCES:
+        return model, *read_new_sequences(data, model.layout, need_target=need_target)
     return model, *read_new(data, model.layout, need_target=need_target)
 
 
@@ -182,7 +221,7 @@ def allowed_types() -> set[str]:
     """Names of the types that a model file may hold: public classes of gramian, and a few more."""
     public = [
         getattr(module, name)
-        for module in (gramian, kernels, pairwise, labels, operators, selection, solvers)
+        for module in (gramian, kernels, pairwise, labels, operators, selection, sequences, solvers)
         for name in module.__all__
     ]
     return {
@@ -196,7 +235,7 @@ def _metadata(content: bytes, path: Path) -> tuple[str, Layout | PairLayout]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             metadata = json.loads(archive.read(METADATA))
         task = metadata["task"]
-        if (task, False) not in ESTIMATORS:
+        if (task, EXAMPLES) not in ESTIMATORS:
             raise ValueError(f"task is {task!r}")
         if "pairs" in metadata:
             return task, PairLayout.from_json(metadata["pairs"])

@@ -34,7 +34,15 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COL",
-        help="Column to predict. In .npz the array, by default y; not for svmlight files.",
+        help="Column to predict. In .npz the array, by default y; in .conll, .bio and .iob the number of the field, "
+        "counted from 0, by default the last; not for svmlight files.",
+    ),
+]
+Sequence = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL",
+        help="Label sequences: column that has the same value in all rows of a sequence.",
     ),
 ]
 Task = Annotated[
@@ -56,7 +64,9 @@ Share = Annotated[
 KernelName = Annotated[
     Literal["rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear", "polynomial"]
     | None,
-    typer.Option(help="Kernel.", show_default="rbf; linear for text alone and wide sparse data"),
+    typer.Option(
+        help="Kernel.", show_default="rbf; linear for text alone, tokens and wide sparse data"
+    ),
 ]
 Regularization = Annotated[
     float | None,
@@ -152,6 +162,7 @@ class Settings:
     right: Path | None
     pairwise_kernel: str | None
     setting: str | None
+    sequence: str | None
 
     @property
     def of_pairs(self) -> bool:

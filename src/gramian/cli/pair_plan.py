@@ -38,6 +38,7 @@ def plan_pairs(data: Path, settings: Settings) -> Plan:
     """
     why_not = "is for single examples, not for pairs: leave it out."
     refuse_options(why_not, taxonomy=settings.taxonomy, share=settings.share)
+    refuse_options("is not for pairs: leave it out.", sequence=settings.sequence)
     X, y, layout, objects = read_training_pairs(data, settings.left, settings.right, settings.target)  # fmt: skip
     task, task_reason, y = decided(settings.task, y)
     pairwise_kernel, why = _pairwise_kernel(settings, layout)
@@ -56,7 +57,8 @@ def plan_pairs(data: Path, settings: Settings) -> Plan:
         ("Model", kind.__name__),
         ("Learned", asked if settings.optimize else ""),
     ]  # fmt: skip
-    return Plan(Pipeline([("model", estimator)]), task, X, y, layout, decisions, objects)
+    pipeline = Pipeline([("model", estimator)])
+    return Plan(pipeline, task, X, y, layout.with_labels(y), decisions, objects)
 
 
 def _pairwise_kernel(settings: Settings, layout: PairLayout) -> tuple[str, str]:

@@ -238,7 +238,7 @@ def _object_table(path: Path, id_column: str, text: Iterable[str] = ()) -> Any:
     """Read the features of objects, with their ids as the index."""
     files.check_names(path, _names(path, keep_index=True), id_column)
     frame = files.read_frame(path, text=[id_column, *text], keep_index=True)
-    ids = _ids(frame, id_column, path)
+    ids = ids_of(frame, id_column, path)
     repeated = np.flatnonzero(ids.duplicated())
     if len(repeated):
         second = repeated[0]
@@ -267,7 +267,7 @@ def _looked_up(
     frame: Any, column: str, data: Path, ids: Any, place: Any, remedy: str
 ) -> np.ndarray:
     """Rows of the objects that a column of the pair table names."""
-    wanted = _ids(frame, column, data)
+    wanted = ids_of(frame, column, data)
     rows = {name: row for row, name in enumerate(np.asarray(ids).tolist())}
     index = np.array([rows.get(name, -1) for name in wanted], dtype=np.int64)
     missing = np.flatnonzero(index < 0)
@@ -280,7 +280,7 @@ def _looked_up(
     return index
 
 
-def _ids(frame: Any, column: str, path: Path) -> Any:
+def ids_of(frame: Any, column: str, path: Path) -> Any:
     """Ids as text, none of them missing."""
     missing = frame[column].isna()
     if missing.any():

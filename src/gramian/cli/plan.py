@@ -47,9 +47,9 @@ class Plan:
     pipeline : Pipeline
         Not fitted yet.
     task : {"classification", "regression"}
-    X : DataFrame, ndarray, CSR array or Pairs
+    X : DataFrame, ndarray, CSR array, Pairs or list of lists of tokens
     y : ndarray of shape (n_samples,)
-        The target as the model wants it.
+        The target as the model wants it; for sequences an array of labels each.
     layout : Layout or PairLayout
     decisions : list of (str, str)
         What was decided, for `table`; empty decisions are not shown.
@@ -85,8 +85,9 @@ class Plan:
         seconds = time.perf_counter() - start
         self.pipeline.set_callbacks()  # the bar is not part of the model
         bound = "relatively, of its minimum; that is proven"
-        if self.task == CLASSIFICATION and not set(self.pipeline.classes_).issuperset(self.y):
-            # labels at inner nodes: the objective is not convex
+        labels = np.concatenate(self.y) if self.y.dtype == object else self.y
+        if self.task == CLASSIFICATION and not set(self.pipeline.classes_).issuperset(labels):
+            # labels at inner nodes, or not known: the objective is not convex
             bound = "relatively, of what the next step could reach"
         solution = self.pipeline[-1].solution_
         return (
@@ -114,7 +115,7 @@ def plan_examples(data: Path, settings: Settings) -> Plan:
     task, task_reason, y = decided(settings.task, y, taxonomy)
     if taxonomy is not None:
         taxonomy.index(np.unique(y))  # a label that is not in it: now, not after the preprocessing
-    kernel, kernel_reason = _kernel(settings, X, layout)
+    kernel, kernel_reason = chosen_kernel(settings, X, layout)
     estimator = _estimator(settings, task, kernel, taxonomy)
     columns, features = preprocessing(layout, X)
     steps = [("columns", columns), ("model", estimator)]
@@ -129,7 +130,7 @@ def plan_examples(data: Path, settings: Settings) -> Plan:
         ("Learned", "kernel parameters, by cross-validation" if settings.optimize else ""),
     ]  # fmt: skip
     pipeline = Pipeline([step for step in steps if step[1] is not None])
-    return Plan(pipeline, task, X, y, layout, decisions)
+    return Plan(pipeline, task, X, y, layout.with_labels(y), decisions)
 
 
 def decided(task: str, y: np.ndarray, taxonomy: Any = None) -> tuple[str, str, np.ndarray]:
@@ -166,7 +167,7 @@ def target_summary(task: str, y: np.ndarray) -> str:
     return f"classification, {len(np.unique(y))} classes"
 
 
-def _kernel(settings: Settings, X: Any, layout: Layout) -> tuple[str, str]:
+def chosen_kernel(settings: Settings, X: Any, layout: Layout) -> tuple[str, str]:
     """Return the kernel, and why."""
     if settings.kernel is not None:
         return settings.kernel, "--kernel"
@@ -177,15 +178,20 @@ def _kernel(settings: Settings, X: Any, layout: Layout) -> tuple[str, str]:
     return "rbf", "default"
 
 
-def _estimator(settings: Settings, task: str, kernel: str, taxonomy: Any) -> Any:
-    """Return the estimator; what was not asked for stays at its default."""
-    parameters = {
+def parameters(settings: Settings, taxonomy: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator that were asked for; the others stay at their defaults."""
+    asked = {
         "hierarchy": taxonomy,
         "regularization": settings.regularization,
         "share": settings.share,
         "optimize": settings.optimize,
     }
-    given = {name: value for name, value in parameters.items() if value is not None}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _estimator(settings: Settings, task: str, kernel: str, taxonomy: Any) -> Any:
+    """Return the estimator of the task."""
+    given = parameters(settings, taxonomy)
     if task == CLASSIFICATION:
         return KernelLogisticRegression(kernel, **given)
     if settings.share is not None:

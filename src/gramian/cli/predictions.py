@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gramian.cli.errors import UserError, require
-from gramian.cli.model_file import Model
+from gramian.cli.model_file import SEQUENCES, Model
 from gramian.cli.writing import whole_file
 
 # How a cell begins that spreadsheets compute.
@@ -23,7 +23,7 @@ def predictions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, 
     Parameters
     ----------
     model : Model
-    X : DataFrame, ndarray or CSR array
+    X : DataFrame, ndarray, CSR array, Pairs or list of lists of tokens
     proba : bool
         Add the probability of each class.
     nodes : bool
@@ -32,12 +32,15 @@ def predictions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, 
     Returns
     -------
     dict of str: ndarray of shape (n_samples,)
-        "prediction", then "proba_<class>" and "node_<node>".
+        "prediction", then "proba_<class>" and "node_<node>"; before them "sequence" and "position" where a row is a
+        position of a sequence.
     """
     if proba and model.task == "regression":
         raise UserError("--proba is for classification; this model predicts numbers.")
     if nodes and model.taxonomy is None:
         raise UserError("--nodes needs a model that was fitted with --taxonomy.")
+    if model.kind == SEQUENCES:
+        return _of_positions(model, X, proba=proba, nodes=nodes)
     columns = {"prediction": model.pipeline.predict(X)}
     if proba:
         P = model.pipeline.predict_proba(X)
@@ -46,6 +49,28 @@ def predictions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, 
         features = model.pipeline[:-1].transform(X) if len(model.pipeline) > 1 else X
         P = model.pipeline[-1].predict_node_proba(features)
         columns |= {f"node_{name}": P[:, p] for p, name in enumerate(model.taxonomy.names)}
+    return columns
+
+
+def _of_positions(model: Model, X: Any, *, proba: bool, nodes: bool) -> dict[str, np.ndarray]:
+    """Return the columns to write for label sequences: one row for each position."""
+    estimator, classes = model.pipeline[-1], model.pipeline.classes_
+    sequences = model.pipeline[:-1].transform(X)
+    number = np.repeat(np.arange(len(sequences)), sequences.lengths)
+    name = model.layout.sequence
+    columns = {
+        "sequence": number if name is None else X[name].to_numpy(dtype=str),
+        "position": np.arange(sequences.n_positions) - sequences.bounds[number],
+        "prediction": np.concatenate(estimator.predict(sequences)),
+    }
+    if proba or nodes:
+        P = np.concatenate(estimator.predict_marginals(sequences))
+        if proba:
+            columns |= {f"proba_{label}": P[:, c] for c, label in enumerate(classes)}
+        if nodes:
+            leaves = np.searchsorted(classes, model.taxonomy.leaf_names)
+            P = model.taxonomy.node_proba(P[:, leaves])
+            columns |= {f"node_{node}": P[:, p] for p, node in enumerate(model.taxonomy.names)}
     return columns
 
 

@@ -1,4 +1,4 @@
-"""Reading data files: columns (CSV, Parquet), arrays (NPZ) and sparse rows (svmlight).
+"""Reading data files: columns (CSV, Parquet), arrays (NPZ) and sparse rows (svmlight). `sequence_tables` reads tokens.
 
 A `Layout` remembers what the training data looked like. New data are read by it, so that a column
 is a number or a text because it was one in training, whatever the new file happens to hold.
@@ -19,6 +19,7 @@ from gramian.cli.unpacking import check_archive, open_gzip
 COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SPARSE_ROWS = (".svm", ".svmlight", ".libsvm")
 ARRAYS = (".npz",)
+TOKENS = (".conll", ".bio", ".iob")
 
 NUMBER, CATEGORY, TEXT = "number", "category", "text"
 
@@ -35,10 +36,11 @@ class Layout:
 
     Attributes
     ----------
-    source : {"columns", "array", "sparse"}
+    source : {"columns", "array", "sparse", "tokens"}
     target : str or None
-        Name of the target column or array; None in svmlight files.
+        Name of the target column or array, number of the field of a token; None in svmlight files.
     n_features : int
+        For tokens the number of fields in a line, with the target.
     columns : dict of str: str
         "number", "category" or "text" for each column that is used; empty for arrays.
     left_out : dict of str: str
@@ -47,6 +49,8 @@ class Layout:
         Whether features of svmlight files are counted from 0 or 1; None if there was no such file.
     labels : {"text", "integer", "number"}
         How the target is to be read.
+    sequence : str or None
+        Column that says which rows are a sequence; None if there is no such column.
     """
 
     source: str
@@ -56,6 +60,12 @@ class Layout:
     left_out: dict[str, str] = field(default_factory=dict)
     first_index: int | None = None
     labels: str = TEXT
+    sequence: str | None = None
+
+    @property
+    def of_sequences(self) -> bool:
+        """Whether an example is a sequence of positions with a label each."""
+        return self.sequence is not None or self.source == "tokens"
 
     def with_labels(self, y: np.ndarray) -> Layout:
         """Remember how the target is to be read."""
@@ -119,7 +129,7 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
     y : ndarray of shape (n_samples,) or None
     """
     extension = extension_of(path)
-    if (extension in COLUMNS) != (layout.source == "columns"):
+    if extension in TOKENS or (extension in COLUMNS) != (layout.source == "columns"):
         wanted = COLUMNS if layout.source == "columns" else ARRAYS + SPARSE_ROWS
         raise UserError(f"The model was trained on other data: it reads {', '.join(wanted)}.")
     if extension in COLUMNS:
@@ -151,7 +161,7 @@ def read_new(path: Path, layout: Layout, *, need_target: bool) -> tuple[Any, Any
 
 def extension_of(path: Path) -> str:
     """Return the end of the name that says what kind of file it is."""
-    known = COLUMNS + SPARSE_ROWS + ARRAYS
+    known = COLUMNS + SPARSE_ROWS + ARRAYS + TOKENS
     for extension in known:
         if path.name.lower().endswith(extension):
             return extension

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.estimators.classes import class_tree, distinct
+from gramian.estimators.classes import class_tree
 from gramian.labels import Taxonomy
 
 SETS = (tuple, set, frozenset, list)
@@ -60,12 +60,16 @@ def read_labels(flat: np.ndarray, hierarchy: Any = None) -> ReadLabels:
         raise ValueError(
             f"y must hold labels of one type, got {kinds}. Use strings for all of them."
         )
+    if labels.dtype.kind == "f" and not np.all(labels == np.round(labels)):
+        raise ValueError(
+            "y must hold classes, strings or whole numbers, got numbers with fractions."
+        )
     taxonomy = order = None
     if hierarchy is None:
-        classes, numbers = distinct(labels)
-        rows = np.eye(classes.size, dtype=bool)[numbers]
+        if labels.size < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {labels.item()!r}.")
+        classes, rows = labels, np.eye(labels.size, dtype=bool)
     else:
-        distinct(labels, least=1)
         taxonomy, classes, place = class_tree(hierarchy)
         rows = taxonomy.descends(taxonomy.index(labels))[:, place]
         order = taxonomy.leaves[place]

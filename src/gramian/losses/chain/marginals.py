@@ -71,6 +71,11 @@ class ChainLayout:
     def split(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of positions (q, n, C), those of the ends added, and of transitions (q, C, C)."""
         n, C = self.n_positions, self.n_classes
+        if U.shape[:2] != (n + self.n_extra, C):  # compiled loops check no bounds
+            raise ValueError(
+                f"U must have {n} rows of positions, {self.n_extra} of transitions and ends, and {C} columns, "
+                f"got shape {U.shape}."
+            )
         cube = np.moveaxis(U if U.ndim == 3 else U[:, :, None], 2, 0)
         u, T = np.array(cube[:, :n], order="C"), np.ascontiguousarray(cube[:, n : n + C])
         if self.ends:

@@ -1,0 +1,455 @@
+"""KernelCRF: its optimum, its identities with other models, its answers, and what it does with odd input."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+
+from gramian import KernelCRF, KernelLogisticRegression, Sequences
+from gramian.kernels import RBF, Linear
+from gramian.losses import ChainLikelihood
+from gramian.selection import CrossValidationSearch
+
+LABELS = np.array(["a", "b", "c"])
+FOLLOWS = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
+
+
+def words(n=40, seed=0, noise=1.0, longest=7):
+    """Sequences in which b follows a, c follows b and a follows c, and features that tell the labels apart a bit."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest, size=n)
+    codes = []
+    for length in lengths:
+        codes.append(rng.integers(3))
+        for _ in range(length - 1):
+            codes.append(rng.choice(3, p=FOLLOWS[codes[-1]]))
+    centres = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    X = Sequences(centres[codes] + noise * rng.normal(size=(len(codes), 2)), lengths)
+    return X, X.split(LABELS[codes])
+
+
+X, y = words()
+NEW, TRUTH = words(seed=1)
+
+
+def fixed(**parameters):
+    """A model that learns no hyperparameters."""
+    given = {"kernel": 2.0 * RBF(1.5), "regularization": 0.5, "transition_variance": 2.0}
+    return KernelCRF(**(given | parameters))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fixed().fit(X, y)
+
+
+def same(first, second, **tolerance):
+    for one, two in zip(first, second, strict=True):
+        if np.asarray(one).dtype.kind in "UO":
+            assert list(one) == list(two)
+        else:
+            np.testing.assert_allclose(one, two, **({"atol": 1e-6} | tolerance))
+
+
+# --- the optimum ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("solver", ["newton", "kernel_cg"])
+def test_linear_kernel_finds_the_optimum_of_the_weights(solver, ends):
+    """With a linear kernel the scores are w_c · x + b_c: L-BFGS on these weights finds the same function."""
+    strength, tau2, sigma2 = 0.7, 2.0, 1.5
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2, size=len(X))
+    model = KernelCRF(
+        Linear(),
+        regularization=strength,
+        transition_variance=tau2,
+        intercept_variance=sigma2,
+        ends=ends,
+        solver=solver,
+        tol=1e-12,
+        max_iter=2000,
+    ).fit(X, y, sample_weight=weights)
+    n, d, C = X.n_positions, 2, 3
+    loss = ChainLikelihood(X.lengths, C, ends=ends)
+    codes = np.searchsorted(LABELS, X.flat(y).astype(str))
+    rows = C + 2 * ends
+    Y = np.concatenate([np.eye(C)[codes], np.zeros((rows, C))])
+    w = np.concatenate([np.repeat(weights, X.lengths), np.ones(rows)])
+
+    def objective(flat):
+        W, b, T = np.split(flat.reshape(-1, C), [d, d + 1])
+        U = np.concatenate([X.positions @ W + b, T])
+        G = loss.gradient(U, Y, w)
+        penalty = np.sum(W**2) + np.sum(b**2) / sigma2 + np.sum(T**2) / tau2
+        slope = [
+            X.positions.T @ G[:n] + strength * W,
+            G[:n].sum(0, keepdims=True) + strength * b / sigma2,
+        ]
+        slope = np.concatenate([*slope, G[n:] + strength * T / tau2])
+        return loss.value(U, Y, w) + strength / 2 * penalty, slope.ravel()
+
+    best = minimize(
+        objective, np.zeros((d + 1 + rows) * C), jac=True, tol=1e-14, options={"maxiter": 5000}
+    )
+    assert 0 <= model.solution_.objective - best.fun <= model.solution_.gap + 1e-9 * best.fun
+    _, b, T = np.split(best.x.reshape(-1, C), [d, d + 1])
+    np.testing.assert_allclose(model.transitions_, T[:C], atol=1e-4)
+    np.testing.assert_allclose(model.intercept_, b[0], atol=1e-4)
+    np.testing.assert_allclose(model.start_, T[C] if ends else 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_loose_fits_are_as_close_to_the_optimum_as_they_say(dtype):
+    some = Sequences(X.positions.astype(dtype), X.lengths)
+    best = fixed(tol=1e-12).fit(Sequences(some.positions.astype(float), X.lengths), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for tol in (1e-1, 1e-3, 1e-5):
+            loose = fixed(tol=tol).fit(some, y).solution_
+            assert loose.gap <= tol * loose.objective
+            assert loose.objective - best.solution_.objective <= loose.gap * (1 + 1e-6) + 1e-8
+
+
+def test_sequences_of_length_one_are_kernel_logistic_regression():
+    codes = X.flat(y).astype(str)
+    flat = Sequences(X.positions, np.ones(X.n_positions, dtype=int))
+    chain = KernelCRF(RBF(1.5), regularization=0.5, ends=False).fit(flat, flat.split(codes))
+    single = KernelLogisticRegression(RBF(1.5), regularization=0.5).fit(X.positions, codes)
+    marginals = np.concatenate(chain.predict_marginals(flat))
+    np.testing.assert_allclose(marginals, single.predict_proba(X.positions), atol=1e-4)
+    assert np.all(chain.transitions_ == 0)
+
+
+def test_chain_beats_single_positions():
+    single = KernelLogisticRegression().fit(X.positions, X.flat(y).astype(str))
+    chain = KernelCRF().fit(X, y)
+    alone = np.mean(single.predict(NEW.positions) == NEW.flat(TRUTH).astype(str))
+    assert chain.score(NEW, TRUTH) > alone + 0.05
+
+
+# --- the same model in other clothes ----------------------------------------------------------
+
+
+def test_weight_two_is_the_sequence_twice():
+    weights = np.ones(len(X))
+    weights[:5] = 2
+    again = np.concatenate([np.arange(len(X)), np.arange(5)])
+    one, two = fixed().fit(X, y, sample_weight=weights), fixed().fit(X[again], y[again])
+    same(one.predict_marginals(NEW), two.predict_marginals(NEW), atol=1e-4)
+    none = np.arange(5, len(X))
+    zero = fixed().fit(X, y, sample_weight=(np.arange(len(X)) >= 5).astype(float))
+    same(
+        zero.predict_marginals(NEW), fixed().fit(X[none], y[none]).predict_marginals(NEW), atol=1e-4
+    )
+
+
+def test_order_of_sequences_and_empty_ones_do_not_matter(model):
+    order = np.random.default_rng(0).permutation(len(X))
+    same(
+        fixed().fit(X[order], y[order]).predict_marginals(NEW),
+        model.predict_marginals(NEW),
+        atol=1e-4,
+    )
+    empty = Sequences(np.empty((0, 2)), [0])
+    padded = Sequences.concatenate([X[:3], empty, X[3:]])
+    labels = [*y[:3], [], *y[3:]]
+    same(
+        fixed().fit(padded, labels).predict_marginals(NEW), model.predict_marginals(NEW), atol=1e-4
+    )
+    assert [len(part) for part in model.predict(padded[2:5])] == padded.lengths[2:5].tolist()
+
+
+@pytest.mark.parametrize("operator", ["streamed", "low_rank"])
+def test_operators_agree(model, operator):
+    other = fixed(operator=operator, rank=X.n_positions).fit(X, y)
+    same(other.predict_marginals(NEW), model.predict_marginals(NEW), atol=1e-3)
+
+
+def test_sparse_float32_lists_and_frames_agree(model):
+    pd = pytest.importorskip("pandas")
+    expected = model.predict_marginals(NEW)
+    sparse = fixed().fit(Sequences(sp.csr_array(X.positions), X.lengths), y)
+    same(sparse.predict_marginals(NEW), expected, atol=1e-4)
+    single = fixed().fit(Sequences(X.positions.astype(np.float32), X.lengths), y)
+    same(single.predict_marginals(NEW), expected, atol=1e-3)
+    lists = fixed().fit(list(X), [list(labels) for labels in y])
+    same(lists.predict_marginals(list(NEW)), expected, atol=1e-4)
+    frame = pd.DataFrame(X.positions, columns=["p", "q"])
+    named = fixed().fit(Sequences(frame, X.lengths), y)
+    assert named.feature_names_in_.tolist() == ["p", "q"]
+
+
+def test_numbers_as_labels(model):
+    codes = X.split(np.searchsorted(LABELS, X.flat(y).astype(str)))
+    numbers = fixed().fit(X, codes)
+    assert numbers.classes_.dtype.kind == "i"
+    same([LABELS[c] for c in numbers.predict(NEW)], model.predict(NEW))
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def paths_of(model, s):
+    """All label sequences of a short sequence with their probabilities, by enumeration."""
+    C, part = len(model.classes_), NEW[[s]]
+    every = list(itertools.product(range(C), repeat=int(part.lengths[0])))
+    logs = [model.predict_log_proba(part, [model.classes_[list(path)]])[0] for path in every]
+    return every, np.exp(logs)
+
+
+def test_answers_are_those_of_all_label_sequences(model):
+    s = int(np.flatnonzero(NEW.lengths == 4)[0])
+    part = NEW[[s]]
+    every, chances = paths_of(model, s)
+    assert np.isclose(chances.sum(), 1)
+    ranked = np.argsort(-chances)
+    assert list(model.predict(part)[0]) == [LABELS[c] for c in every[ranked[0]]]
+    for (labels, log), r in zip(model.predict_top(part, 4)[0], ranked, strict=False):
+        assert list(labels) == [LABELS[c] for c in every[r]]
+        assert np.isclose(log, np.log(chances[r]))
+    indicator = np.array([np.eye(3)[list(path)] for path in every])
+    expected = np.einsum("p,ptc->tc", chances, indicator)
+    np.testing.assert_allclose(model.predict_marginals(part)[0], expected, atol=1e-10)
+    pairs = np.einsum("p,pta,ptb->tab", chances, indicator[:, :-1], indicator[:, 1:])
+    np.testing.assert_allclose(model.predict_pair_marginals(part)[0], pairs, atol=1e-10)
+    posterior = clone(model).set_params(decode="posterior").fit(X, y)
+    assert list(posterior.predict(part)[0]) == [LABELS[c] for c in expected.argmax(axis=1)]
+
+
+def test_given_labels_are_kept_and_tell_about_the_others(model):
+    s = int(np.flatnonzero(NEW.lengths == 4)[0])
+    part, given = NEW[[s]], [["c", None, None, "b"]]
+    every, chances = paths_of(model, s)
+    fits = [path[0] == 2 and path[3] == 1 for path in every]
+    best = every[int(np.argmax(np.where(fits, chances, 0)))]
+    assert list(model.predict(part, given=given)[0]) == [LABELS[c] for c in best]
+    marginals = model.predict_marginals(part, given=given)[0]
+    np.testing.assert_allclose(marginals[[0, 3]], np.eye(3)[[2, 1]], atol=1e-12)
+    known = model.predict_log_proba(part, given)[0]
+    assert np.isclose(np.exp(known), chances[fits].sum())
+
+
+def test_forbidden_transitions_never_happen():
+    pairs = [
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "a"),
+        ("a", "a"),
+        ("b", "b"),
+        ("c", "c"),
+        (None, "a"),
+        (None, "b"),
+    ]
+    allowed = set(pairs)
+    keep = [
+        s for s, part in enumerate(y) if part[0] != "c" and set(itertools.pairwise(part)) <= allowed
+    ]
+    model = fixed(allowed_transitions=pairs).fit(X[keep], y[keep])
+    for part in model.predict(NEW):
+        assert part[0] != "c"
+        assert set(itertools.pairwise(part)) <= allowed
+    assert model.transitions_[0, 2] == -np.inf
+    assert model.start_[2] == -np.inf
+    assert model.predict_log_proba(NEW[[0]], [["c"] * int(NEW.lengths[0])])[0] == -np.inf
+    with pytest.raises(ValueError, match=r"given\[0\] break the rules of allowed_transitions"):
+        model.predict(NEW[[0]], given=[["c"] + [None] * (int(NEW.lengths[0]) - 1)])
+
+
+def test_bio_rules():
+    rng = np.random.default_rng(0)
+    tags = [["O", "B-x", "I-x", "O"], ["B-y", "I-y", "I-y"], ["O", "O", "B-x"]]
+    sentences = [rng.normal(size=(len(part), 2)) for part in tags]
+    model = fixed(allowed_transitions="BIO").fit(sentences, tags)
+    classes = model.classes_.tolist()
+    T = model.transitions_
+    assert T[classes.index("B-x"), classes.index("I-y")] == -np.inf
+    assert T[classes.index("B-x"), classes.index("I-x")] > -np.inf
+    assert model.start_[classes.index("I-x")] == -np.inf
+    with pytest.raises(ValueError, match="break the rules"):
+        fixed(allowed_transitions="BIO").fit(sentences[1:], [["O", "I-x", "O"], ["O", "B-x", "O"]])
+
+
+# --- labels that are not certain --------------------------------------------------------------
+
+
+def hidden(share, seed=0):
+    rng = np.random.default_rng(seed)
+    return [[label if rng.random() > share else None for label in part] for part in y]
+
+
+def test_missing_labels_are_summed_over():
+    some = hidden(0.5)
+    model = fixed().fit(X, some)
+    assert model.solution_.status == "converged"
+    # its objective is the probability of what is known, by the model's own answers
+    loss = -model.predict_log_proba(X, some).sum()
+    everything = {"a", "b", "c"}
+    sets = [[label or everything for label in part] for part in some]
+    again = fixed().fit(X, sets)
+    same(again.predict_marginals(NEW), model.predict_marginals(NEW), atol=1e-5)
+    assert loss < model.solution_.objective < loss + 40
+
+
+def test_labels_of_a_tree_may_be_inner_nodes():
+    tree = {"early": ["a", "b"], "late": ["c"]}
+    coarse = [
+        ["early" if label != "c" and k % 2 else label for k, label in enumerate(part)] for part in y
+    ]
+    model = fixed(hierarchy=tree).fit(X, coarse)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(NEW, TRUTH) > 0.5
+    leaf = fixed(hierarchy=tree).fit(X, y)
+    assert leaf.solution_.status == "converged"
+
+
+def test_hyperparameters_are_learned_where_labels_are_missing():
+    model = KernelCRF(optimize=CrossValidationSearch(max_evaluations=3, tol=0.5), cv=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, hidden(0.4))
+    assert np.isfinite(model.cv_log_loss_)
+
+
+# --- learning ---------------------------------------------------------------------------------
+
+
+def test_kernel_and_transitions_are_learned_together():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KernelCRF(optimize="cv", cv=3).fit(X, y)
+    assert model.optimization_path_.names[-1] == "transition variance"
+    assert model.transition_variance_ != 1.0
+    assert np.isclose(
+        np.exp(model.optimization_path_.theta[model.optimization_path_.best][-1]),
+        model.transition_variance_,
+    )
+    kept = KernelCRF(optimize="cv", cv=3, transition_variance=3.0).fit(X, y)
+    assert np.isclose(kept.transition_variance_, 3.0)
+
+
+def test_numbers_and_kernels_are_taken_as_they_are(model):
+    assert not hasattr(model, "cv_log_loss_")
+    assert model.transition_variance_ == 2.0
+    assert repr(model.kernel_) == repr(2.0 * RBF(1.5))
+
+
+def test_groups_and_splits_are_of_sequences():
+    groups = np.arange(len(X)) % 4
+    search = CrossValidationSearch(max_evaluations=2, tol=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        grouped = KernelCRF(optimize=search, cv=2).fit(X, y, groups=groups)
+        split = KernelCRF(optimize=search, cv=KFold(2)).fit(X, y)
+    assert grouped.cv_log_loss_ != split.cv_log_loss_
+
+
+def test_searches_of_scikit_learn_split_by_sequence():
+    search = GridSearchCV(fixed(), {"regularization": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_["regularization"] in (0.1, 1.0)
+    assert cross_val_score(fixed(), X, y, cv=3).shape == (3,)
+    predicted = cross_val_predict(fixed(), X, y, cv=3)
+    assert [len(part) for part in predicted] == X.lengths.tolist()
+
+
+# --- conventions ------------------------------------------------------------------------------
+
+
+def test_persistence_and_clones(model):
+    again = pickle.loads(pickle.dumps(model))
+    same(again.predict_marginals(NEW), model.predict_marginals(NEW), atol=0)
+    sio = pytest.importorskip("skops.io")
+    data = sio.dumps(model)
+    loaded = sio.loads(data, trusted=sio.get_untrusted_types(data=data))
+    same(loaded.predict(NEW), model.predict(NEW))
+    with pytest.raises(NotFittedError):
+        clone(model).predict(NEW)
+
+
+def test_warm_start_begins_where_the_last_fit_ended():
+    model = fixed(warm_start=True).fit(X, y)
+    before = model.solution_.n_products
+    assert model.fit(X, y).solution_.n_products < before / 3
+
+
+def test_x_is_copied():
+    positions = X.positions.copy()
+    model = fixed().fit(Sequences(positions, X.lengths), y)
+    before = model.predict_marginals(NEW)
+    positions[:] = 0
+    same(model.predict_marginals(NEW), before, atol=0)
+
+
+def test_long_and_many_sequences():
+    rng = np.random.default_rng(0)
+    one = Sequences(rng.normal(size=(20_000, 2)), [20_000])
+    labels = [LABELS[(one.positions[:, 0] > 0).astype(int)]]
+    model = KernelCRF("linear", regularization=1.0, tol=1e-3).fit(one, labels)
+    assert model.score(one, labels) > 0.97
+    assert np.isfinite(model.predict_log_proba(one, labels)[0])
+
+
+def test_many_labels():
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(200), rng.integers(200, size=40)])
+    many = Sequences(rng.normal(size=(200, 5))[codes], [60] * 4)
+    model = KernelCRF("linear", regularization=0.1, tol=1e-2).fit(many, many.split(codes))
+    assert model.transitions_.shape == (200, 200)
+    assert model.score(many, many.split(codes)) > 0.8
+
+
+# --- odd input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": y[:-1]}, "one sequence of labels for each of the 40 sequences"),
+        ({"y": [[None] * len(part) for part in y]}, "at least one label that is not None"),
+        ({"y": [["a"] * len(part) for part in y]}, "at least two classes"),
+        (
+            {"y": [["a", 1][:1] * len(part) for part in y[:-1]] + [[1] * len(y[-1])]},
+            "labels of one type",
+        ),
+        ({"y": [[set()] * len(part) for part in y]}, "at least one label|empty sets"),
+        ({"y": X.split(X.positions[:, 0])}, "numbers with fractions"),
+        ({"X": X.positions}, "must be a gramian.Sequences"),
+        ({"X": Sequences(np.empty((0, 2)), []), "y": []}, "at least one position"),
+        ({"kernel": "precomputed"}, "kernel of features"),
+        ({"transition_variance": -1.0}, "transition_variance"),
+        ({"allowed_transitions": "IOB"}, "'BIO' or pairs"),
+        ({"allowed_transitions": [("a", "z")]}, "label 'z', which is not in y"),
+        ({"allowed_transitions": "BIO"}, "needs labels 'O'"),
+        ({"decode": "beam"}, "decode"),
+        ({"solver": "exact"}, "solver"),
+        ({"hierarchy": {"p": ["a", "b"]}}, "'c'"),
+        ({"sample_weight": np.ones(X.n_positions)}, "sample_weight"),
+    ],
+)
+def test_bad_input_is_named_and_leaves_nothing_behind(change, message):
+    arguments = {"X": X, "y": y, "sample_weight": None}
+    arguments |= {name: change.pop(name) for name in list(change) if name in arguments}
+    model = fixed(**change)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(**arguments)
+    assert not hasattr(model, "classes_")
+
+
+def test_labels_and_features_that_training_did_not_have(model):
+    with pytest.raises(ValueError, match="label 'z', which was not in training"):
+        model.predict_log_proba(NEW[[0]], [["z"] * int(NEW.lengths[0])])
+    with pytest.raises(ValueError, match="X has 3 features, but KernelCRF is expecting 2"):
+        model.predict([np.zeros((2, 3))])
+    assert 0 <= model.score(NEW, [["z"] * len(part) for part in TRUTH]) == 0
+    with pytest.raises(ValueError, match="k must be"):
+        model.predict_top(NEW, 0)
