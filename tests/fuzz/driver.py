@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 BATCH = 250  # scenarios of one process
-SECONDS_EACH = 60  # of one scenario; longer is a hang
+SECONDS_EACH = 60  # of the processor, for one scenario; longer is a hang
+WAITING = 600  # seconds after which a scenario that does not even work is a hang
 MEMORY = 8 * 2**30  # bytes of address space of a process
 GOOD = ("finite", "named error")
 
@@ -70,9 +71,11 @@ def run_batch(kind, first, last):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for seed in range(first, last):
         print(json.dumps({"seed": seed}), flush=True)
-        # it ends the process: a hang may be in compiled code
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
+        # they end the process: a hang may be in compiled code
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
+        signal.setitimer(signal.ITIMER_REAL, WAITING)
         found = one(kind, seed)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         print(json.dumps({"seed": seed, "kind": found.kind, "text": found.text}), flush=True)
 
@@ -96,7 +99,7 @@ def batch(kind, first, last):
         first = (done[-1]["seed"] if done else first - 1) + 1
         if first >= last:
             break
-        hung = ended.returncode == -signal.SIGALRM
+        hung = ended.returncode in (-signal.SIGALRM, -signal.SIGPROF)
         text = f"exit {ended.returncode}: {ended.stderr[-500:]}"
         found.append({"seed": begun, "kind": "hang" if hung else "crash", "text": text})
         first = begun + 1

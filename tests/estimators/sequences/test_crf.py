@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cros
 from gramian import KernelCRF, KernelLogisticRegression, Sequences
 from gramian.kernels import RBF, Linear
 from gramian.losses import ChainLikelihood
-from gramian.selection import CrossValidationSearch
+from gramian.selection import CrossValidationSearch, fold_masks
 
 LABELS = np.array(["a", "b", "c"])
 FOLLOWS = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
@@ -352,6 +352,14 @@ def test_groups_and_splits_are_of_sequences():
         grouped = KernelCRF(optimize=search, cv=2).fit(X, y, groups=groups)
         split = KernelCRF(optimize=search, cv=KFold(2)).fit(X, y)
     assert grouped.cv_log_loss_ != split.cv_log_loss_
+
+
+def test_samples_for_a_search_have_sequences_of_all_folds():
+    """Both are drawn with the same seed: the sample must not be one of the folds."""
+    many, _ = words(n=200)
+    rows = KernelCRF()._examples().sample(many, None)(200)
+    _, held_out = fold_masks(5, many, np.zeros(len(many)))
+    assert held_out[rows].sum(axis=0).min() >= len(rows) / 15
 
 
 def test_searches_of_scikit_learn_split_by_sequence():

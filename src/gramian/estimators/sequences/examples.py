@@ -88,7 +88,8 @@ class SequenceExamples:
 
         def sequences(size: int) -> np.ndarray:
             rng = check_random_state(0 if random_state is None else random_state)
-            order = rng.permutation(len(X))
+            # a permutation would be the one that shuffles folds, and the sample one of them
+            order = np.argsort(rng.random_sample(len(X)))
             enough = int(np.searchsorted(np.cumsum(X.lengths[order]), size)) + 1
             return np.sort(order[:enough])
 

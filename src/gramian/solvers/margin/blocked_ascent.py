@@ -54,6 +54,7 @@ ROWS_BYTES = (
 BATCHES_A_LABEL = 0.5  # with more of them, labels are not visited side by side
 # A sweep side by side that leaves more than this share of the gap is the last of its kind.
 SLOW_SWEEP = 0.5
+FEWEST_ROUNDS = 5  # of a visit, however many before were in vain
 SWEEPS_BEFORE_REFRESH = 30  # after which V is computed anew
 ACCURATE_BELOW = 1e-5  # tolerances for which products with a float32 matrix are summed in float64
 
@@ -117,6 +118,7 @@ class _BlockedAscent(Ascent):
         # batches of hardly more than one label: nothing to gain side by side
         few_batches = len(self.batches) <= BATCHES_A_LABEL * len(self.A)
         self.side_by_side = not self.correlated or few_batches
+        self.vain_rounds = loops.VAIN_ROUNDS
         if matrix is None:  # evaluating rows takes all threads
             self.batches = [np.array([k]) for k in range(len(self.A))]
 
@@ -159,7 +161,7 @@ class _BlockedAscent(Ascent):
             with single_threaded_blas():
                 visits = side_by_side(partial(self._visit, batch, factor, floor), batch.size)
             new, before, change = map(np.array, list(zip(*visits, strict=True))[:3])
-            self.operations += sum(visit.operations for visit in visits)
+            self._note(visits)
             if batch.size == 1:
                 A[batch], V[batch] = new, V[batch] + change
                 continue
@@ -187,7 +189,14 @@ class _BlockedAscent(Ascent):
             V[k] += visit.change
             up[k], down[k] = high[k] - A[k], low[k] - A[k]
             loops.tell_others(self.labels, k, visit.change, lack, up, down, gaps)
-            self.operations += visit.operations + float(A.size)
+            self._note([visit])
+            self.operations += float(A.size)
+
+    def _note(self, visits: list[_Visit]) -> None:
+        """Count operations, and be less patient with visits after some that were in vain."""
+        self.operations += sum(visit.operations for visit in visits)
+        vain = any(visit.vain for visit in visits)
+        self.vain_rounds = max(FEWEST_ROUNDS, self.vain_rounds // 2) if vain else loops.VAIN_ROUNDS
 
     def _visit(self, batch: np.ndarray, factor: float, floor: float, place: int) -> _Visit:
         """Visit a label of a batch; nothing but the result is written, so that threads may do so together."""
@@ -201,10 +210,11 @@ class _BlockedAscent(Ascent):
         if self.gram.matrix is None:
             affordable = ROWS_BYTES // (u.size * self.gram.dtype.itemsize)
             size = max(2, min(loops.WORKING_SET, affordable))
-            operations += loops.visit(self.gram, label, factor, floor, size)
+            work, vain = loops.visit(self.gram, label, factor, floor, size, self.vain_rounds)
         else:
-            operations += loops.visit_stored(K, label, factor, floor, loops.WORKING_SET)
-        return _Visit(a, before, (u - before) / variance, operations)
+            size = loops.WORKING_SET
+            work, vain = loops.visit_stored(K, label, factor, floor, size, self.vain_rounds)
+        return _Visit(a, before, (u - before) / variance, operations + work, vain)
 
 
 class _Visit(NamedTuple):
@@ -214,3 +224,4 @@ class _Visit(NamedTuple):
     before: np.ndarray  # latent values before the visit
     change: np.ndarray  # of the row of V
     operations: float
+    vain: bool  # whether it ended without having lowered the gap for long

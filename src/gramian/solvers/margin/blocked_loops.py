@@ -19,7 +19,7 @@ WORKING_SET = 64  # examples a round along a label: 32 to 128 take about as long
 MAX_ROUNDS = 1000  # in one visit
 MOVES_EACH = 10  # coefficients of a working set are moved so often on average, at most
 SUBSPACE_STEPS = 20  # between such moves, where they do not suffice
-VAIN_ROUNDS = 300  # after which a visit ends, if the gap has not fallen by a thousandth
+VAIN_ROUNDS = 300  # after which a visit ends, if the gap has not fallen by a thousandth; fewer after visits in vain
 OVERFLOW = 1e300  # pulls beyond it, or that are no numbers, are left alone: the gap shows them
 PRECISION = 0.1  # of the first gain, in the cache; more changes coefficients that change again
 PULL_BINS = 64  # by size, to choose the strongest: sorting would take longer than all the rest
@@ -256,28 +256,30 @@ def _stored_rows(K, points):
     return lambda K, points: (K, points.copy())
 
 
-def visit(K, label, factor, floor, size):
-    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``; return multiply-adds.
+def visit(K, label, factor, floor, size, vain_rounds):
+    """Lower the gap of one label to ``factor`` times what it is, or to ``floor``.
 
-    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set.
+    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set. Returns
+    multiply-adds, and whether ``vain_rounds`` rounds did not lower the gap.
     """
     _, target, low, high, ridge, a, u = label
     pull = np.empty(a.size)
     points = np.empty(size, dtype=np.int64)
     goal = work = 0.0
-    best, since = np.inf, 0
+    best, since, vain = np.inf, 0, False
     for turn in range(MAX_ROUNDS):
         _, gap, strongest = pulls(target, low, high, ridge, a, u, pull)
         if turn == 0:
             goal = max(factor * gap, floor)
         if gap < 0.999 * best:
             best, since = gap, turn
-        if gap <= goal or strongest == 0 or not strongest < OVERFLOW or turn - since > VAIN_ROUNDS:
+        vain = turn - since > vain_rounds
+        if gap <= goal or strongest == 0 or not strongest < OVERFLOW or vain:
             break
         chosen = points[: _strongest_points(pull, strongest, points)]
         # no name holds the rows: they are gone before the next ones are evaluated
         work += _improve(_rows(K, chosen), chosen, label)
-    return work
+    return work, vain
 
 
 visit_stored = numba.njit(visit, cache=True, nogil=True)
