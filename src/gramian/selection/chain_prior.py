@@ -109,12 +109,18 @@ class ChainPrior:
     # --- operators ----------------------------------------------------------------------------
 
     def operator(
-        self, X: Any, like: Array, gram: GramSettings, *, learning: bool = False
+        self,
+        X: Any,
+        like: Array,
+        gram: GramSettings,
+        *,
+        learning: bool = False,
+        dtype: Any = None,
     ) -> tuple[Operator, OperatorRecord]:
-        """The Gram operator on training sequences."""
+        """The Gram operator on training sequences; see `Prior.operator`."""
         rows = X.n_positions
         on_positions, record = self.positions.operator(
-            X.positions, like[:rows, ...], gram, learning=learning
+            X.positions, like[:rows, ...], gram, learning=learning, dtype=dtype
         )
         n_ends = 2 if self.ends else 0
         below = Transitions(self.variance, self._structure(), self.n_classes, n_ends, like)

@@ -18,11 +18,13 @@ from sklearn.utils import check_random_state
 from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
 from gramian.losses import Loss
+from gramian.operators import Operator
 from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
 from gramian.selection.prior import GramSettings
 from gramian.selection.ridge_criterion import choose_criterion
+from gramian.selection.rounded import rounded
 from gramian.selection.search import CrossValidationSearch, OptimizationPath
 from gramian.solvers import Problem
 
@@ -148,7 +150,13 @@ def learn_prior(
             rows = data.sample(size) if data.sample else _representative(strata, size, gram)
             part = data.rows(rows)
         targets = outputs_first(part.targets)[:, :, 0]
-        operator, _ = prior.operator(part.X, targets, gram, learning=True)
+
+        def build(dtype: Any) -> Operator:
+            return prior.operator(part.X, targets, gram, learning=True, dtype=dtype)[0]
+
+        # closed forms for quadratic losses need a matrix in double precision
+        precision = None if part.loss.quadratic else getattr(part.X, "dtype", None)
+        operator = rounded(build, precision, regularization, targets.shape[1])
         problem = Problem(operator, part.loss, targets, regularization, part.weights)
         masks = part.spread(training[rows], 1.0), part.spread(held_out[rows], 0.0)
         criteria.append(choose_criterion(problem, *masks))
