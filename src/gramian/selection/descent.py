@@ -6,6 +6,10 @@ tolerance follows the square of the relative gradient: the error stays a few per
 optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
 when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
 
+What a descent on fewer rows learned about curvature is not lost: a later one with the same variables moves in
+coordinates in which the BFGS matrix of the earlier one is the identity (see `curvature`), and its first step is that of
+a quasi-Newton method.
+
 No step leads further than a radius from where a descent began; there SciPy starts anew. A descent ends with a small
 enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
 tight fits show no descent.
@@ -22,6 +26,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
+
+from gramian.selection.curvature import quasi_newton_basis
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
@@ -102,6 +108,7 @@ class Descent:
         self.free = bounds[:, 0] < bounds[:, 1]
         self.criterion: Any = None
         self.begun: list[tuple[int, int]] = []  # rows and variables of the descents so far
+        self.pairs: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}  # steps by variables
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -139,7 +146,17 @@ class Descent:
                 self.caution /= 100
                 self._look_closer()
         self.accepted.update(self.kept)
+        self._remember()
         return (self._best().theta, *ended)
+
+    def _remember(self) -> None:
+        """Keep steps and changes of the relative gradient, for descents on more rows."""
+        known = [self.rows[k] for k in dict.fromkeys(self.kept) if k >= self.first]
+        places = [self._one_each(row.theta) for row in known]
+        slopes = [self._driving(row.gradient) / (abs(row.loss) or 1.0) for row in known]
+        self.pairs.setdefault(len(places[0]) if places else 0, []).extend(
+            zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True) if places else ()
+        )
 
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
@@ -193,18 +210,23 @@ class Descent:
         later = any(rows < n_samples and variables == size for rows, variables in self.begun)
         step, self.radius = LATER_REACH if later else FIRST_REACH
         self.unit = step * np.sqrt(size)
+        self.learned = self.pairs.get(size, []) if later else []
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in the variables, both relative to the first value."""
         theta = self.theta.copy()
-        theta[self.free] = (x * self.unit)[self.drivers]
+        theta[self.free] = self._place(x)[self.drivers]
         seen = (row for row in self.rows[self.first :] if np.allclose(row.theta, theta, 0, 1e-12))
         known = next(seen, None) or self._evaluated(theta)
         if len(self.rows) - max(self.kept[-1], self.began_at) > MAX_TRIALS:
             self.misled = True
             raise _Stop
         scale = abs(self.rows[self.first].loss) or 1.0
-        return known.loss / scale, self._driving(known.gradient) * self.unit / scale
+        return known.loss / scale, self.basis.T @ self._driving(known.gradient) / scale
+
+    def _place(self, x: np.ndarray) -> np.ndarray:
+        """Values of the variables at a point of SciPy's."""
+        return np.clip(self.origin + self.basis @ x, *self.box)
 
     def _driving(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient in the variables: the free parameters, those that are tied together as one."""
@@ -274,16 +296,25 @@ class Descent:
     def _within_box(self, tol: float) -> None:
         low = np.maximum(self.bounds[:, 0], self.theta - self.radius)
         high = np.minimum(self.bounds[:, 1], self.theta + self.radius)
-        start = self._one_each(self.theta) / self.unit
+        self.origin = self._one_each(self.theta)
+        self.box = self._one_each(np.stack([low, high], axis=1)).T
+        self.basis = self.unit * np.eye(self.origin.size)
+        start = np.zeros_like(self.origin)
         self(start)
         if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
             return
+        bounds = ((self.box - self.origin) / self.unit).T
+        if self.learned:
+            row = self.rows[-1] if np.array_equal(self.rows[-1].theta, self.theta) else self._best()
+            slopes = self._driving(row.gradient) / (abs(row.loss) or 1.0)
+            self.basis = quasi_newton_basis(self.learned, slopes, self.unit)
+            bounds, self.learned = None, []  # later boxes have steps of their own
         minimize(
             self,
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=self._one_each(np.stack([low, high], axis=1)) / self.unit,
+            bounds=bounds,
             callback=lambda x: self._accept(x, tol),
             options={"maxfun": 10**6, "maxiter": 10**6, "ftol": 1e-12, "gtol": 0.0},
         )
@@ -291,7 +322,7 @@ class Descent:
     def _accept(self, x: np.ndarray, tol: float) -> None:
         """Note a point that SciPy keeps, which need not be the last one evaluated."""
         recent = self.rows[self.first :]
-        off = [np.abs(self._one_each(row.theta) - x * self.unit).max() for row in recent]
+        off = [np.abs(self._one_each(row.theta) - self._place(x)).max() for row in recent]
         place = self.first + int(np.argmin(off))
         before, now = self.rows[self.kept[-1]].loss, self.rows[place]
         self.slow = self.slow + 1 if before - now.loss <= SLOW_SHARE * tol * abs(now.loss) else 0
