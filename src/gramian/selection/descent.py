@@ -178,12 +178,12 @@ class Descent:
         return self._evaluated(theta)
 
     def _go_on(self) -> None:
-        """Repeat the step from the second lowest point to the lowest one, up to the bounds."""
+        """Repeat the step from the second lowest point to the lowest one, downhill and up to the bounds."""
         seen = sorted(self.rows[self.first :], key=lambda row: row.loss)
         if len(seen) < 2:
             return
         best, step = seen[0], seen[0].theta - seen[1].theta
-        while True:
+        while best.gradient @ step < 0:  # else the lowest point lies between
             theta = np.clip(best.theta + step, *self.bounds.T)
             if any(np.allclose(row.theta, theta) for row in self.rows[self.first :]):
                 return
