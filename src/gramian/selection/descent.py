@@ -35,12 +35,14 @@ WORTH_GOING_ON = (
     0.01  # of the value, by one more step of the kind that led to the lowest of several points
 )
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
+GRADIENT_ERROR = 0.04  # relative, for fits to a relative gap of one; it goes with the root
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
 # Log-units that each parameter moves at first, in the mean square, and that no step leads further than from where a
 # descent began: extremes are costly to evaluate. The second pair is for descents from where one on fewer rows ended.
 FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
+ROUNDING = 1e-12  # of log-parameters
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
 
 
@@ -67,6 +69,7 @@ class Evaluation(NamedTuple):
     seconds: float
     n_samples: int
     judged: float
+    tol: float  # relative gap of its fits
 
 
 class _Stop(Exception):
@@ -145,18 +148,21 @@ class Descent:
             if ended is None and stuck:  # value and gradient disagree: look closer, from here
                 self.caution /= 100
                 self._look_closer()
+            elif ended is not None and self._is_doubtful(tol):
+                ended = None
+                self._look_closer()
         self.accepted.update(self.kept)
         self._remember()
         return (self._best().theta, *ended)
 
     def _remember(self) -> None:
-        """Keep steps and changes of the relative gradient, for descents on more rows."""
-        known = [self.rows[k] for k in dict.fromkeys(self.kept) if k >= self.first]
+        """Keep steps and changes of the gradient, relative to the loss, for descents on more rows."""
+        known = [self.rows[k] for k in dict.fromkeys(self.kept)]
         places = [self._one_each(row.theta) for row in known]
-        slopes = [self._driving(row.gradient) / (abs(row.loss) or 1.0) for row in known]
-        self.pairs.setdefault(len(places[0]) if places else 0, []).extend(
-            zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True) if places else ()
-        )
+        scale = abs(known[-1].loss) or 1.0  # the same for all: curvature is that of the loss
+        slopes = [self._driving(row.gradient) / scale for row in known]
+        steps = zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True)
+        self.pairs.setdefault(places[0].size, []).extend(steps)
 
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
@@ -226,7 +232,11 @@ class Descent:
 
     def _place(self, x: np.ndarray) -> np.ndarray:
         """Values of the variables at a point of SciPy's."""
-        return np.clip(self.origin + self.basis @ x, *self.box)
+        low, high = self.box
+        place = np.clip(self.origin + self.basis @ x, low, high)
+        # what rounding leaves before a bound is at it: slopes that lead beyond do not count there
+        place = np.where(place - low < ROUNDING, low, place)
+        return np.where(high - place < ROUNDING, high, place)
 
     def _driving(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient in the variables: the free parameters, those that are tied together as one."""
@@ -250,7 +260,9 @@ class Descent:
             )
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         judged = getattr(self.criterion, "judged", np.nan)
-        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, judged)
+        row = Evaluation(
+            theta, value, gradient, products, seconds, self.n_samples, judged, self.tol
+        )
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))
@@ -285,6 +297,12 @@ class Descent:
         with contextlib.suppress(_Stop):
             self._evaluated(self.theta)
         return "nothing to learn: all parameters are fixed", True
+
+    def _is_doubtful(self, tol: float) -> bool:
+        """Whether the slopes are small enough, but were computed from fits too loose to tell."""
+        best = self._best()
+        small = self._slopes(best).sum() <= tol and not self.stopped and not self._exhausted()
+        return small and GRADIENT_ERROR * np.sqrt(best.tol) > tol and best.tol > TIGHTEST_TOL
 
     def _look_closer(self) -> None:
         self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10

@@ -257,7 +257,7 @@ class CrossValidationSearch(BaseEstimator):
             accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
             message=message,
             converged=converged,
-            **{name: np.array(values) for name, values in columns if name != "judged"},
+            **{name: np.array(v) for name, v in columns if name not in ("judged", "tol")},
         )
 
     def _guarded(
