@@ -1,6 +1,8 @@
 """Hostile parameters and data end in a result that can be trusted or in an error that names them."""
 
+import importlib
 import multiprocessing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +18,10 @@ from gramian import (
     Pairs,
     PairwiseRanker,
     PairwiseRidge,
+    PairwiseSVC,
 )
 from gramian.kernels import RBF, Matern, RationalQuadratic
+from gramian.solvers import newton
 
 # --- matrices that rounding has made singular -------------------------------------------------------
 
@@ -130,6 +134,13 @@ def test_text_for_numbers_of_pairs(model, dtype, rng):
         model.fit(pairs, np.array(["a", "b"] * 6, dtype=dtype))
 
 
+def test_pairs_that_occur_twice_with_targets_of_several_kinds():
+    """Looking for contradictions must not compare what cannot be compared."""
+    pairs = Pairs(np.eye(2), None, [0, 0, 1], [1, 1, 0])
+    with pytest.raises(ValueError, match="objects of type NoneType, int, str"):
+        PairwiseSVC().fit(pairs, np.array([1, "a", None], dtype=object))
+
+
 def test_one_label_for_all():
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 'a'"):
         M3LClassifier().fit(np.eye(2), np.array(["a", "a"], dtype=object))
@@ -186,3 +197,42 @@ def test_fork_after_a_fit(all_threads, rng):
     with multiprocessing.get_context("fork").Pool(1) as pool:
         found = pool.apply_async(_fitted_again, (X,)).get(timeout=120)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+# --- fits that rounding would let go on for ever ---------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_kernel_values_beyond_all_precision_end_soon(rng):
+    """Gaps go up and down by chance: what happens to fall is no progress."""
+    X = rng.standard_cauchy((60, 20)) ** 3
+    X[0, 0] = 3e10
+    Y = rng.integers(0, 2, (60, 3))
+    model = M3LClassifier(1000.0, kernel="linear", intercept_variance=0.0, tol=1e-6).fit(X, Y)
+    assert model.solution_.status == "stalled"
+    assert model.solution_.n_iter < 150
+    # some 100 rounds for each label and sweep took minutes
+    assert model.solution_.history["operations"][-1] < 6e9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_search_does_not_refine_what_rounding_stopped(monkeypatch, rng):
+    """Folds that stalled at one tolerance stall at the next: no value takes more than one fit."""
+    criterion = importlib.import_module("gramian.selection.criterion")
+    fits = []
+
+    def stalled(problem, **options):
+        fits.append(options["tol"])
+        return replace(newton(problem, **options | {"max_iter": 2}), status="stalled")
+
+    monkeypatch.setattr(criterion, "newton", stalled)
+    evaluations = []
+    measured = criterion.CrossValidationCriterion.__call__
+    monkeypatch.setattr(
+        criterion.CrossValidationCriterion,
+        "__call__",
+        lambda *given, **named: evaluations.append(1) or measured(*given, **named),
+    )
+    X = rng.normal(size=(60, 1)).astype(np.float32)
+    KernelSVC(RBF(1.0), regularization=1e-8, optimize="cv").fit(X, rng.integers(0, 2, 60))
+    assert len(fits) == len(evaluations) > 0

@@ -155,6 +155,8 @@ class CrossValidationCriterion:
             self._start, self._adjoint, self.latent = A, F, U
             if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
                 break
+            if solution.status != "converged":  # rounding is in the way: no other tolerance helps
+                break
             tol = max(FINEST_TOL, tol / 100)
         if self._judging is not None:
             self.judged = float_sum(folds.loss.value(U, folds.targets, self._judging))
