@@ -211,8 +211,6 @@ def test_kernel_values_beyond_all_precision_end_soon(rng):
     model = M3LClassifier(1000.0, kernel="linear", intercept_variance=0.0, tol=1e-6).fit(X, Y)
     assert model.solution_.status == "stalled"
     assert model.solution_.n_iter < 150
-    # some 100 rounds for each label and sweep took minutes
-    assert model.solution_.history["operations"][-1] < 6e9
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
