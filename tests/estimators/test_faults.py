@@ -20,6 +20,7 @@ from gramian import (
     PairwiseRidge,
     PairwiseSVC,
 )
+from gramian.estimators.margin.calibration import fit_sigmoids, sigmoids
 from gramian.kernels import RBF, Matern, RationalQuadratic
 from gramian.solvers import newton
 
@@ -213,6 +214,18 @@ def test_kernel_values_beyond_all_precision_end_soon(rng):
     assert model.solution_.n_iter < 150
 
 
+@pytest.mark.parametrize("seed", [19, 33, 245, 254, 283])
+def test_probabilities_of_equal_decision_values_with_weights_of_all_sizes(seed):
+    """The Hessian of a sigmoid is singular up to rounding, which is as large as its entries are."""
+    rng = np.random.default_rng(seed)
+    values = 0.1 * rng.normal(size=3)[np.arange(30) % 3][:, None]
+    weights = rng.random(30) * 10.0 ** rng.integers(-12, 12, 30)
+    signs = np.where(rng.random((30, 1)) < 0.5, 1, -1)
+    P = sigmoids(fit_sigmoids(values, signs, weights), values)
+    assert (P >= 0).all()
+    assert (P <= 1).all()
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_search_does_not_refine_what_rounding_stopped(monkeypatch, rng):
     """Folds that stalled at one tolerance stall at the next: no value takes more than one fit."""
@@ -220,7 +233,7 @@ def test_a_search_does_not_refine_what_rounding_stopped(monkeypatch, rng):
     fits = []
 
     def stalled(problem, **options):
-        fits.append(options["tol"])
+        fits.append(options["max_iter"])
         return replace(newton(problem, **options | {"max_iter": 2}), status="stalled")
 
     monkeypatch.setattr(criterion, "newton", stalled)
@@ -234,3 +247,4 @@ def test_a_search_does_not_refine_what_rounding_stopped(monkeypatch, rng):
     X = rng.normal(size=(60, 1)).astype(np.float32)
     KernelSVC(RBF(1.0), regularization=1e-8, optimize="cv").fit(X, rng.integers(0, 2, 60))
     assert len(fits) == len(evaluations) > 0
+    assert set(fits) == {criterion.MAX_STEPS}
