@@ -27,6 +27,7 @@ import gramian
 from gramian import Pairs, kernels
 from gramian.testing import check_certificate
 
+METHODS = ["flat", "orthogonal", "similarity", "independent", "tree_loss"]
 SEQUENCES = 0.12  # share of scenarios with label sequences
 TREE = {"P": [0, 1], "Q": {"R": [2, 3]}}
 
@@ -160,7 +161,7 @@ def _many_labels(rng):
 
 def _tree_labels(rng):
     more = {
-        "method": ["flat", "orthogonal", "similarity", "independent", "tree_loss"],
+        "method": METHODS,
         "class_weight": [None, "balanced"],
         "hierarchy": [TREE],
     }
@@ -260,7 +261,9 @@ def certificate_outcome(seed, dtype):
         "solver": pick(rng, ["auto", "newton", "kernel_cg", "exact", "parameter_cg"]),
         "operator": pick(rng, ["auto", "dense", "streamed"]),
     }
-    name = pick(rng, ["softmax", "tree", "logistic", "svc", "ridge", "m3l", "pairs"])
+    name = pick(
+        rng, ["softmax", "tree", "logistic", "svc", "ridge", "m3l", "pairs", "contrasts", "chain"]
+    )
     classes = np.r_[0, 1, 2, 3, rng.integers(0, 4, n - 4)]
     if name == "m3l":
         Y = np.r_[[[0, 0, 0]], [[1, 1, 1]], rng.integers(0, 2, (n - 2, 3))]
@@ -276,6 +279,20 @@ def certificate_outcome(seed, dtype):
             float(10.0 ** rng.uniform(-3, 1)), kernel=kernel, solver=solver, **options, **shared
         )
         y = Y
+    elif name == "contrasts":
+        options = {"method": pick(rng, METHODS), "random_state": int(rng.integers(100))}
+        C = float(10.0 ** rng.uniform(-3, 2))
+        model = gramian.HierarchicalSVC(TREE, C=C, kernel=kernel, **options, **shared)
+        y = classes
+    elif name == "chain":
+        lengths = rng.multinomial(n, np.ones(6) / 6)
+        X = gramian.Sequences(X, lengths)
+        y = X.split(rng.integers(0, 3, n))
+        weights = None if weights is None else rng.random(6)
+        options = {"ends": bool(rng.random() < 0.5), "optimize": None} | smooth
+        options["solver"] = pick(rng, ["auto", "newton", "kernel_cg"])
+        variance = float(10.0 ** rng.uniform(-2, 2))
+        model = gramian.KernelCRF(kernel, transition_variance=variance, **options, **shared)
     elif name == "pairs":
         left, right = rng.normal(size=(5, d)).astype(dtype), rng.normal(size=(6, d)).astype(dtype)
         X = Pairs(left, right, rng.integers(0, 5, n), rng.integers(0, 6, n))
