@@ -105,6 +105,13 @@ def test_numbers_beyond_floats(value, X):
     assert len(str(caught.value)) < 150  # not four hundred digits
 
 
+@pytest.mark.parametrize("model", [KernelRidge(), PairwiseRidge(), M3LClassifier(), KernelSVC()])
+def test_variances_whose_squares_cannot_be_represented(model, X):
+    model.set_params(intercept_variance=1e101)
+    with pytest.raises(ValueError, match=r"intercept_variance must be .* <= 1e\+100, got 1e\+101"):
+        model.fit(X, X[:, 0] > 0)
+
+
 def test_an_attribute_classifier_of_a_number(X):
     model = AttributeClassifier({0: [0, 1], 1: [1, 0]}, estimator=3)
     with pytest.raises(TypeError, match="estimator must be a classifier or None, got 3"):

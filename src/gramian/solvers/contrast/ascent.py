@@ -126,19 +126,14 @@ def _certified(recorder: Bounds, state: _State, best: _Snapshot, status: str) ->
     """The solution at the end; bounds that were found with rows in float32 are computed anew, in float64."""
     if not state.exact:
         recorder.forget()
-        rounding, candidates = 0.0, (best, state.snapshot())
-        for candidate in candidates:
+        for candidate in (best, state.snapshot()):
             state.restore(candidate)
             recorder.n_products += 1
             objective, lower, _ = state.values()
             if objective < recorder.upper:
                 best = candidate
-            recorder.upper, recorder.lower = (
-                min(recorder.upper, objective),
-                max(recorder.lower, lower),
-            )
-            rounding = max(rounding, state.rounding_of_matrix())
-        recorder.lower -= rounding
+            recorder.upper = min(recorder.upper, objective)
+            recorder.lower = max(recorder.lower, lower)
         status = recorder.confirmed(status, recorder.upper, recorder.gap)
     return recorder.done(state.coefficients(*best), status)
 
@@ -212,6 +207,7 @@ class _State:
         penalty = self.problem.penalty.value(S, G)
         objective = penalty + losses.sum()
         gap = np.maximum(gaps, 0.0).sum() + max(penalty - 0.5 * float(np.sum(S * G)), 0.0)
+        gap += 0.0 if self.exact else self.rounding_of_matrix()
         return float(objective), float(objective - gap), gaps
 
     def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
