@@ -244,5 +244,5 @@ def test_a_gap_that_is_too_small_is_noticed(monkeypatch, rng):
     monkeypatch.setattr(
         HierarchicalSVC, "_solve", lambda *a, **k: replace(solved(*a, **k), gap=0.0)
     )
-    with pytest.raises(AssertionError, match="reports a gap of 0.000e"):
+    with pytest.raises(AssertionError, match=r"reports a gap of 0\.000e"):
         check_certificate(model, X, y)
