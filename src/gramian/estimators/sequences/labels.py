@@ -113,11 +113,11 @@ def codes_of(flat: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     try:
         return np.array([number[label] for label in flat], dtype=np.int64)
     except (KeyError, TypeError):
-        strange = (
-            isinstance(label, SETS) or not isinstance(label, Hashable) or label not in number
+        unknown = next(
+            label
             for label in flat
+            if isinstance(label, SETS) or not isinstance(label, Hashable) or label not in number
         )
-        unknown = next(label for label, is_strange in zip(flat, strange) if is_strange)
         shown = ", ".join(map(repr, classes.tolist()[:10])) + (", …" if classes.size > 10 else "")
         raise ValueError(
             f"{name} holds the label {unknown!r}, which was not in training; the labels are {shown}."
