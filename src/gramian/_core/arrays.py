@@ -56,6 +56,16 @@ def to_numpy(array: Array) -> np.ndarray:
         return np.asarray(array)
 
 
+def given_array(name: str, values: Any) -> np.ndarray:
+    """Return what a user gave as a NumPy array; rows of different lengths are an error that names the argument."""
+    try:
+        return values.to_numpy() if hasattr(values, "to_numpy") else to_numpy(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array, or lists of one length: {error} Give every row the same number of values."
+        ) from None
+
+
 def column(weights: Array, like: Array) -> Array:
     """Shape weights ``(n,)`` or ``(n, q)`` so that they broadcast against ``(n, C)`` or ``(n, C, q)``."""
     xp = namespace(weights)

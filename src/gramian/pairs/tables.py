@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import to_numpy
+from gramian._core.arrays import given_array
 
 
 class Side(NamedTuple):
@@ -51,11 +51,11 @@ def checked_table(name: str, table: Any) -> Any:
     if sp.issparse(table):
         table = sp.csr_array(table)
     else:
-        table = table.to_numpy() if is_frame(table) else to_numpy(table)
+        table = given_array(name, table)
     if table.dtype.kind == "O":
         try:
             table = table.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(f"{name} must hold numbers: {error}. Encode text first.") from None
     if table.dtype.kind not in "fiub":
         raise TypeError(
@@ -86,7 +86,7 @@ def checked_table(name: str, table: Any) -> Any:
 
 def checked_index(name: str, index: Any, table: str, n_objects: int) -> np.ndarray:
     """Return row numbers of a table as a new int64 array of shape (n,)."""
-    values = index.to_numpy() if hasattr(index, "to_numpy") else np.asarray(index)
+    values = given_array(name, index)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must have shape (n,), one row number for each pair; got {values.shape}."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import to_numpy
+from gramian._core.arrays import given_array
 from gramian._core.validation import check_present, listed
 
 
@@ -21,11 +21,11 @@ def checked_positions(name: str, table: Any) -> Any:
     if sp.issparse(table):
         table = sp.csr_array(table)
     else:
-        table = table.to_numpy() if is_frame(table) else to_numpy(table)
+        table = given_array(name, table)
     if table.dtype.kind == "O":
         try:
             table = table.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(
                 f"{name} must hold numbers: {error}. Encode text first, by SequenceVectorizer."
             ) from None
@@ -59,7 +59,7 @@ def checked_positions(name: str, table: Any) -> Any:
 
 def checked_lengths(lengths: Any, n_positions: int) -> np.ndarray:
     """Return the lengths of sequences that fill ``n_positions`` rows as a new int64 array."""
-    values = lengths.to_numpy() if hasattr(lengths, "to_numpy") else to_numpy(lengths)
+    values = given_array("lengths", lengths)
     if values.ndim != 1:
         raise ValueError(
             f"lengths must have shape (n_sequences,), one number for each sequence; got {values.shape}."

@@ -431,8 +431,12 @@ def test_many_labels():
         ),
         ({"y": [[set()] * len(part) for part in y]}, "at least one label|empty sets"),
         ({"y": X.split(X.positions[:, 0])}, "numbers with fractions"),
+        ({"y": [[{}] * len(part) for part in y]}, r"got {} of type dict"),
+        ({"y": [[[["a"]]] * len(part) for part in y]}, r"got \['a'\] of type list"),
+        ({"y": [[object()] * len(part) for part in y]}, "of type object"),
         ({"X": X.positions}, "must be a gramian.Sequences"),
         ({"X": Sequences(np.empty((0, 2)), []), "y": []}, "at least one position"),
+        ({"X": Sequences(X.positions[:, :0], X.lengths)}, "at least one feature"),
         ({"kernel": "precomputed"}, "kernel of features"),
         ({"transition_variance": -1.0}, "transition_variance"),
         ({"allowed_transitions": "IOB"}, "'BIO' or pairs"),
@@ -442,6 +446,15 @@ def test_many_labels():
         ({"solver": "exact"}, "solver"),
         ({"hierarchy": {"p": ["a", "b"]}}, "'c'"),
         ({"sample_weight": np.ones(X.n_positions)}, "sample_weight"),
+        (
+            {
+                "X": Sequences(np.eye(2), [2, 0]),
+                "y": [["a", "b"], []],
+                "sample_weight": [0, 1],
+                "kernel": "rbf",
+            },
+            "zero for every sequence that has positions",
+        ),
     ],
 )
 def test_bad_input_is_named_and_leaves_nothing_behind(change, message):
@@ -456,6 +469,9 @@ def test_bad_input_is_named_and_leaves_nothing_behind(change, message):
 def test_labels_and_features_that_training_did_not_have(model):
     with pytest.raises(ValueError, match="label 'z', which was not in training"):
         model.predict_log_proba(NEW[[0]], [["z"] * int(NEW.lengths[0])])
+    for strange in ({}, ("a",), [["a"]]):
+        with pytest.raises(ValueError, match="which was not in training"):
+            model.predict(NEW[[0]], given=[[strange] * int(NEW.lengths[0])])
     with pytest.raises(ValueError, match="X has 3 features, but KernelCRF is expecting 2"):
         model.predict([np.zeros((2, 3))])
     assert 0 <= model.score(NEW, [["z"] * len(part) for part in TRUTH]) == 0

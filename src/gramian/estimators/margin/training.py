@@ -27,7 +27,15 @@ from gramian.estimators.margin import search
 from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model, refuse_overflow
-from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive, seed
+from gramian.estimators.rules import (
+    flag,
+    not_negative,
+    optional_count,
+    or_auto,
+    positive,
+    seed,
+    variance,
+)
 from gramian.operators import cross_operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
@@ -92,7 +100,7 @@ class MarginMachine(CallbackSupportMixin, Model):
 
     _rules = {
         "C": or_auto(positive),
-        "intercept_variance": not_negative,
+        "intercept_variance": variance,
         "tol": not_negative,
         "max_iter": optional_count,
         "probability": flag,
