@@ -112,9 +112,8 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     >>> model = KernelCRF(regularization=0.1).fit(X, y)
     >>> model.predict(X)[0]
     array(['a', 'b', 'a', 'b'], dtype='<U1')
-    >>> model.transitions_.round(1)
-    array([[-0.7,  0.8],
-           [ 0.5, -0.6]])
+    >>> bool(np.all(model.transitions_.argmax(axis=1) == [1, 0]))  # a is followed by b, and b by a
+    True
     """
 
     _: KW_ONLY
