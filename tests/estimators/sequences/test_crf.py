@@ -193,7 +193,8 @@ def test_weights_of_features_are_the_same_model_as_coefficients_of_positions(cas
         sequences = Sequences(X.positions.astype(np.float32), X.lengths)
     weights = fixed(operator="linear", **given).fit(sequences, labels, **more)
     rows = fixed(operator="dense", **given).fit(X, labels, **more)
-    assert weights.X_fit_.shape == (2, 2) and rows.X_fit_.shape[0] == X.n_positions
+    assert weights.X_fit_.shape == (2, 2)
+    assert rows.X_fit_.shape[0] == X.n_positions
     assert weights.solution_.relative_gap <= 1e-10
     same(weights.predict_marginals(NEW), rows.predict_marginals(NEW), atol=1e-4)
     np.testing.assert_allclose(weights.transitions_, rows.transitions_, atol=1e-4)

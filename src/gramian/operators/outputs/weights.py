@@ -1,7 +1,8 @@
 """The prior of weights of features: ``v B S`` for rows of weights, one for each feature.
 
 A linear function ``f(x) = Wᵀ x`` has the kernel ``v ⟨x, x'⟩ S`` if the rows of W are independent with covariance v S.
-Its weights are then rows of coefficients like any other, with this operator in the place of a Gram matrix. Cost: O(d C).
+Its weights are then rows of coefficients like any other, and this operator stands in the place of a Gram matrix.
+Cost: O(d C).
 """
 
 from __future__ import annotations
