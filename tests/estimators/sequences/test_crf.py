@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.utils import estimator_checks
 
 from gramian import KernelCRF, KernelLogisticRegression, Sequences
 from gramian.kernels import RBF, Linear
@@ -422,6 +423,51 @@ def test_persistence_and_clones(model):
     same(loaded.predict(NEW), model.predict(NEW))
     with pytest.raises(NotFittedError):
         clone(model).predict(NEW)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_get_params_invariance",
+        "check_mixin_order",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_set_params",
+        "check_valid_tag_types",
+    ],
+)
+def test_checks_of_scikit_learn_that_need_no_table(name):
+    getattr(estimator_checks, name)("KernelCRF", KernelCRF())
+
+
+class Listener:
+    """A callback that scores the partial fits it is shown."""
+
+    def __init__(self):
+        self.scores = []
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, **told): ...
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None, **told):
+        if fitted_estimator is not None:
+            self.scores.append(fitted_estimator.score(X, y))
+        return False
+
+
+@pytest.mark.parametrize("kernel", [2.0 * RBF(1.5), Linear()])
+def test_callbacks_get_models_that_predict(kernel):
+    listener = Listener()
+    model = fixed(kernel=kernel).set_callbacks(listener).fit(X, y)
+    assert len(listener.scores) >= 2
+    assert listener.scores[-1] == pytest.approx(model.score(X, y), abs=0.02)
 
 
 def test_warm_start_begins_where_the_last_fit_ended():
