@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian.estimators.smooth import SmoothTraining
-from gramian.labels import Identity
 from gramian.losses import FeatureLoss
 from gramian.operators import (
     DirectSum,
+    Intercept,
     LabelMixed,
     LinearFeatures,
     Operator,
@@ -44,7 +44,9 @@ def _in_weights(problem: Problem) -> Problem | None:
         return None
     like, targets = problem.targets[:, :, 0], problem.targets
     parts: list[Operator] = [Weights(linear.variance, structure, linear.X.shape[1], like)]
-    parts += [Weights(intercept.variance, Identity(), 1, like) for intercept, _ in others]
+    for term, own in others:
+        assert isinstance(term, Intercept)
+        parts.append(Weights(term.variance, own, 1, like))
     prior = DirectSum([*parts, below])
     loss = FeatureLoss(problem.loss, linear, targets, problem.weights, intercept=len(others) > 0)
     rows = np.zeros((prior.shape[0], *targets.shape[1:]), dtype=targets.dtype)

@@ -142,8 +142,8 @@ class ChainMarginals:
         lost = np.zeros(weights.shape, dtype=bool)
         self.units = recursions.Units(layout.bounds, weights > 0, lost, weights)
         # zeros, so that units which are left out have marginals of zero
-        arrays = (np.zeros(u.shape) for _ in range(3))
-        self.messages = recursions.Messages(*arrays, np.zeros(weights.shape))
+        alpha, beta, scaled = (np.zeros(u.shape) for _ in range(3))
+        self.messages = recursions.Messages(alpha, beta, scaled, np.zeros(weights.shape))
         self._in_parts(recursions.sweep, self.units, u, self.E, self._most, self.messages)
         if lost.any():
             log_recursions.log_sweep(self.units, u, T, self.messages)

@@ -37,7 +37,7 @@ class Weights(Operator):
 
     def __init__(self, variance: float, structure: LabelStructure, n_features: int, like: Array):
         self.variance, self.structure = float(variance), structure
-        self.shape, self.dtype = (int(n_features),) * 2, like.dtype
+        self.shape, self.dtype = (int(n_features), int(n_features)), like.dtype
         self._like = like[:0, ...]
 
     def __matmul__(self, B: Array) -> Array:
