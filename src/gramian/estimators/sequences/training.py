@@ -55,10 +55,9 @@ def _in_weights(problem: Problem) -> Problem | None:
 
 def kept_weights(X: Array, parts: list[Any], coefficients: Array) -> dict[str, Array]:
     """The fitted function of weights: unit vectors in the place of positions, and their coefficients."""
-    d = parts[0].shape[0]
-    unit = (
-        sp.eye_array(d, format="csr", dtype=X.dtype) if sp.issparse(X) else np.eye(d, dtype=X.dtype)
-    )
+    d, eye = parts[0].shape[0], sp.eye_array
+    sparse = sp.issparse(X) or d > X.shape[0]  # a dense one is no larger than X
+    unit = eye(d, format="csr", dtype=X.dtype) if sparse else np.eye(d, dtype=X.dtype)
     flat = coefficients.reshape(coefficients.shape[0], -1)
     rest = parts[1].variance * flat[d] if len(parts) > 1 else np.zeros(flat.shape[1])
     return {"X_fit_": unit, "dual_coef_": flat[:d], "intercept_": rest}
