@@ -12,6 +12,7 @@ from gramian.losses.chain.likelihood import (
     ChainLikelihood,
     PartialChainLikelihood,
 )
+from gramian.losses.features import FeatureLoss
 from gramian.losses.logistic import Logistic, sigmoid
 from gramian.losses.partial_softmax import PartialSoftmax
 from gramian.losses.ranking import RankingCurvature, SquaredRanking
@@ -25,6 +26,7 @@ __all__ = [
     "Curvature",
     "CurvatureDifference",
     "DiagonalCurvature",
+    "FeatureLoss",
     "Logistic",
     "Loss",
     "PartialChainLikelihood",
