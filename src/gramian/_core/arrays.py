@@ -95,6 +95,16 @@ def row_blocks(n_rows: int, bytes_per_row: int, block_bytes: int) -> list[slice]
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
+def transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
+    """Xᵀ A of a NumPy or sparse X with sums in float64, without a copy of X in that precision."""
+    if sp.issparse(X):
+        return np.asarray(X.T @ A)
+    out = np.zeros((X.shape[1], A.shape[1]))
+    for block in row_blocks(X.shape[0], 8 * X.shape[1], BLOCK_BYTES):
+        out += X[block].astype(np.float64, copy=False).T @ A[block]
+    return out
+
+
 def itemsize(array: Array) -> int:
     """Bytes of one entry; array libraries do not agree on how to ask."""
     return 4 if "float32" in str(array.dtype) else 8

@@ -149,15 +149,7 @@ def learn_prior(
         if size < n:
             rows = data.sample(size) if data.sample else _representative(strata, size, gram)
             part = data.rows(rows)
-        targets = outputs_first(part.targets)[:, :, 0]
-
-        def build(dtype: Any) -> Operator:
-            return prior.operator(part.X, targets, gram, learning=True, dtype=dtype)[0]
-
-        # closed forms for quadratic losses need a matrix in double precision
-        precision = None if part.loss.quadratic else getattr(part.X, "dtype", None)
-        operator = rounded(build, precision, regularization, targets.shape[1])
-        problem = Problem(operator, part.loss, targets, regularization, part.weights)
+        problem = _problem(prior, part, gram, regularization)
         masks = part.spread(training[rows], 1.0), part.spread(held_out[rows], 0.0)
         criteria.append(choose_criterion(problem, *masks))
         return criteria[-1]
@@ -196,6 +188,21 @@ def learn_prior(
     whole = path.n_samples[-1] == n  # else a callback stopped the coarse search
     coefficients = criteria[-1].combined_coefficients() if whole else None
     return Learned(prior.with_theta(theta), value, path, coefficients)
+
+
+def _problem(
+    prior: AnyPrior, data: LearningData, gram: GramSettings, regularization: float
+) -> Problem:
+    """The problem whose operator a search varies."""
+    targets = outputs_first(data.targets)[:, :, 0]
+
+    def build(dtype: Any) -> Operator:
+        return prior.operator(data.X, targets, gram, learning=True, dtype=dtype)[0]
+
+    # closed forms for quadratic losses need a matrix in double precision
+    precision = None if data.loss.quadratic else getattr(data.X, "dtype", None)
+    operator = rounded(build, precision, regularization, targets.shape[1])
+    return Problem(operator, data.loss, targets, regularization, data.weights)
 
 
 def _warn_of_early_end(path: OptimizationPath) -> None:
