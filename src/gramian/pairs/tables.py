@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gramian._core import tables
 from gramian._core.arrays import given_array
 
 
@@ -41,47 +42,9 @@ class Side(NamedTuple):
         return self._replace(table=self.table.toarray() if sparse else sp.csr_array(self.table))
 
 
-def is_frame(values: Any) -> bool:
-    """Whether the values are a DataFrame, of pandas or of another library."""
-    return hasattr(values, "columns") and hasattr(values, "to_numpy")
-
-
 def checked_table(name: str, table: Any) -> Any:
     """Return a finite table as float32 or float64, C-contiguous or csr_array."""
-    if sp.issparse(table):
-        table = sp.csr_array(table)
-    else:
-        table = given_array(name, table)
-    if table.dtype.kind == "O":
-        try:
-            table = table.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"{name} must hold numbers: {error}. Encode text first.") from None
-    if table.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} must hold real numbers, got dtype {table.dtype}. Encode text first."
-        )
-    if table.ndim != 2:
-        raise ValueError(
-            f"{name} must have shape (objects, features), got {table.shape}. "
-            "Reshape one feature by values.reshape(-1, 1)."
-        )
-    dtype = np.float32 if table.dtype == np.float32 else np.float64
-    if sp.issparse(table):
-        table = sp.csr_array(table, dtype=dtype)
-        if not table.has_canonical_format:
-            table = table.copy()  # the caller's array stays as it is
-            table.sum_duplicates()
-        rows = np.unique(table.tocoo().row[~np.isfinite(table.data)])
-    else:
-        table = np.ascontiguousarray(table, dtype=dtype)
-        rows = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if len(rows):
-        raise ValueError(
-            f"{name} must be finite, but row {rows[0]} holds NaN or infinity ({len(rows)} such rows). "
-            "Impute or drop them first."
-        )
-    return table
+    return tables.checked_table(name, table, "objects", "Encode text first.")
 
 
 def checked_index(name: str, index: Any, table: str, n_objects: int) -> np.ndarray:
