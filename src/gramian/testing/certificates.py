@@ -1,8 +1,9 @@
 """The certificate of a fitted estimator: what it says is compared with an optimum that is found in another way.
 
 Smooth losses are minimised by L-BFGS of SciPy in the coordinates ``w = Lᵀ vec(A)``, where ``𝒦 = L Lᵀ``. Hinge losses
-are smoothed, more and more sharply; the optimum of each is the start of the next, see also `contrast_optimum`. Nothing of the solvers is used, nor
-of their bounds. Costs O((nC)³), so that it is for tests and for doubts, with some hundred examples.
+are smoothed, more and more sharply; the optimum of each is the start of the next. Those of trees are in
+`contrast_optimum`. Nothing of the solvers is used, nor of their bounds. Costs O((nC)³), so that it is for tests and for
+doubts, with some hundred examples.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The least objective of a contrast problem, found by L-BFGS of SciPy on a smoothed form of it.
 
-With K = L Lᵀ the scores are U = L V for coordinates V (r × m) of the normals, whose inner products are T = VᵀV. Largest
-costs are smoothed to ``width log Σ exp(cost / width)``, and the |T_ij| of an orthogonal penalty to ``√(T_ij² + width²)``,
-more and more sharply; the optimum of each is the start of the next. What is returned is the unsmoothed objective of the
-best point found, which is never below the minimum.
+With K = L Lᵀ the scores are U = L V for coordinates V (r × m) of the normals, whose inner products are T = VᵀV. The
+largest of some costs is smoothed to ``width log Σ exp(cost / width)``, and |T_ij| in an orthogonal penalty to
+``√(T_ij² + width²)``, more and more sharply; the optimum of each is the start of the next. What is returned is the
+unsmoothed objective of the best point found, which is never below the minimum.
 """
 
 from __future__ import annotations

@@ -21,21 +21,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._core.arrays import Array, transposed_product
+from gramian.estimators import rules
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
 from gramian.estimators.margin import search
 from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model, refuse_overflow
-from gramian.estimators.rules import (
-    flag,
-    not_negative,
-    optional_count,
-    or_auto,
-    positive,
-    seed,
-    variance,
-)
 from gramian.operators import cross_operator
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
@@ -98,13 +90,13 @@ class MarginMachine(CallbackSupportMixin, Model):
     copy_X: bool = True
 
     _rules = {
-        "C": or_auto(positive),
-        "intercept_variance": variance,
-        "tol": not_negative,
-        "max_iter": optional_count,
-        "probability": flag,
-        "copy_X": flag,
-        "random_state": seed,
+        "C": rules.or_auto(rules.positive),
+        "intercept_variance": rules.variance,
+        "tol": rules.not_negative,
+        "max_iter": rules.optional_count,
+        "probability": rules.flag,
+        "copy_X": rules.flag,
+        "random_state": rules.seed,
     }
 
     @with_callbacks
