@@ -25,6 +25,8 @@ from gramian._core.validation import check_sample_weight, naming_text
 from gramian.estimators.classes import class_tree, distinct, of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
+from gramian.estimators.relation import related
+from gramian.labels import LearnedCoupling
 from gramian.labels.taxonomy.builders import join_paths
 from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
 from gramian.selection.chain_prior import AnyPrior
@@ -55,6 +57,8 @@ class SmoothTargets:
         The solver that these targets need, whatever the estimator says.
     known : LearningData, default=None
         What hyperparameters are learned from, if not from the examples as they are.
+    coupling : LearnedCoupling, default=None
+        How outputs are to find out what they have in common.
     """
 
     loss: Loss
@@ -66,6 +70,7 @@ class SmoothTargets:
     judged: Array | None = None
     solve: Callable[..., Solution] | None = None
     known: LearningData | None = None
+    coupling: LearnedCoupling | None = None
 
 
 @dataclass(frozen=True)
@@ -138,25 +143,31 @@ class Classes(Targets):
     class_weight : dict, "balanced" or None
     known : dict
         Fitted attributes besides ``classes_``.
+    coupling : parameter of the estimator
+        How classes are related.
     """
 
     loss: Callable[[Array], tuple[Loss, Array]]
     share: Any = "tied"
     class_weight: Any = None
     known: dict[str, Any] = field(default_factory=dict)
+    coupling: Any = None
 
     def read(self, data: TrainingData) -> SmoothTargets:
         labels, codes = distinct(data.y)
         loss, values = self.loss(_indicator(codes, labels, data.like))
         n_outputs = values.shape[-1]
         functions = to_numpy(labels).tolist()[-n_outputs:]  # the second class if there are two
+        prior = assemble_prior(data.kernel, self.share, functions)
+        relation = related(self.coupling, prior, functions)
         return SmoothTargets(
             loss,
             values,
-            assemble_prior(data.kernel, self.share, functions),
+            relation.prior,
             with_class_weight(self.class_weight, data, labels, codes),
-            {"classes_": labels, **self.known},
+            {"classes_": labels, **self.known, **relation.fitted},
             stratified=True,
+            coupling=relation.learned,
         )
 
 
@@ -170,6 +181,8 @@ class TreeClasses(Targets):
     share, class_weight : see `Classes`
     solver, optimize : parameters of the estimator
         Not every solver and no search can do with inner nodes alone.
+    coupling : parameter of the estimator
+        It must be None: the tree relates the classes.
     """
 
     hierarchy: Any
@@ -177,11 +190,16 @@ class TreeClasses(Targets):
     class_weight: Any
     solver: str
     optimize: Any
+    coupling: Any = None
 
     def flattened(self, y: Any) -> Any:
         return join_paths(y) if np.ndim(y) == 2 else y
 
     def read(self, data: TrainingData) -> SmoothTargets:
+        if self.coupling is not None:
+            raise ValueError(
+                "coupling must be None where a hierarchy relates the classes; use one of the two."
+            )
         labels, codes = distinct(data.y, least=1)
         taxonomy, classes, order = class_tree(self.hierarchy)
         # which leaves each label allows, leaves in the order of the classes

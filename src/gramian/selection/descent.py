@@ -35,6 +35,12 @@ TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient
 FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
+# Evaluations without a better one for the folds that judge, after which a descent or a path is in vain. A descent has
+# trial steps.
+JUDGES_PATIENCE, PATH_PATIENCE = 5, 2
+LEAST_SHARE = (
+    0.02  # of the length of theta, below which a path that follows the gradient has come to its end
+)
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
 
 
@@ -61,6 +67,7 @@ class Evaluation(NamedTuple):
     seconds: float
     n_samples: int
     judged: float
+    judged_losses: np.ndarray | None  # of the single examples behind it
 
 
 class _Stop(Exception):
@@ -141,6 +148,35 @@ class Descent:
         self.accepted.update(self.kept)
         return (self._best().theta, *ended)
 
+    def follow(
+        self, criterion: Criterion, n_samples: int, theta: np.ndarray, share: float
+    ) -> tuple[np.ndarray, str, bool]:
+        """Follow the gradient of a criterion that folds judge, by steps of a share of the length of theta.
+
+        That makes a path for judges to choose from, evenly spaced on a logarithmic scale; a line search would leap over
+        what they are looking for. Where the value rises, it goes back and takes half the share. Returns what `minimise`
+        returns.
+        """
+        self._begin(criterion, n_samples, theta, None)
+        self.patience = PATH_PATIENCE
+        best: Evaluation | None = None
+        with contextlib.suppress(_Stop):
+            while share > LEAST_SHARE:
+                self.tol = LOOSEST_TOL
+                row = self._evaluated(theta)
+                if best is None or row.loss < best.loss:
+                    best = row
+                    self.accepted.add(len(self.rows) - 1)
+                else:
+                    share /= 2
+                direction = np.where(self.free, best.gradient, 0.0)
+                length = share * np.linalg.norm(best.theta[self.free])
+                step = length / max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
+                theta = np.clip(best.theta - step * direction, *self.bounds.T)
+        self.theta = self._best().theta
+        message, converged = self._ended(0.0, stuck=True) or ("", True)
+        return self.theta, message, converged
+
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
 
@@ -175,6 +211,13 @@ class Descent:
                 return
             best = further
 
+    def evaluate(self, criterion: Criterion, n_samples: int, theta: np.ndarray) -> None:
+        """Evaluate a criterion that folds judge at one point."""
+        self._begin(criterion, n_samples, theta, None)
+        self.tol = LOOSEST_TOL
+        with contextlib.suppress(_Stop):
+            self._evaluated(theta)
+
     def forget(self) -> None:
         """Do not take earlier evaluations of the criterion for what it is now."""
         self.criterion = None
@@ -187,7 +230,7 @@ class Descent:
         self.criterion, self.n_samples, self.theta = criterion, n_samples, theta
         self.first = self.began_at = len(self.rows)
         self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
-        self.kept, self.slow = [self.first], 0
+        self.kept, self.slow, self.patience = [self.first], 0, JUDGES_PATIENCE
         # SciPy's first step has length one. From the optimum on fewer rows the way is not far.
         size = int(self.drivers.max(initial=0)) + 1
         later = any(rows < n_samples and variables == size for rows, variables in self.begun)
@@ -228,13 +271,21 @@ class Descent:
             )
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         judged = getattr(self.criterion, "judged", np.nan)
-        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, judged)
+        losses = getattr(self.criterion, "judged_losses", None)
+        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, judged, losses)
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))
-        if self.stopped or self._exhausted():
+        if self.stopped or self._exhausted() or self._in_vain():
             raise _Stop
         return row
+
+    def _in_vain(self) -> bool:
+        """Whether folds judge, and have not approved of any of the last points."""
+        judged = [row.judged for row in self.rows[self.began_at :]]
+        if np.isnan(judged).any():
+            return False
+        return len(judged) - 1 - int(np.argmin(judged)) >= self.patience
 
     def _exhausted(self) -> str:
         """Which limit was reached; nothing if none."""
@@ -314,6 +365,8 @@ class Descent:
         if limit := self._exhausted():
             left = f"with a relative gradient of {steepness:.1e}, above tol={tol:.1e}"
             return f"{limit} reached {left}", False
+        if self._in_vain():
+            return f"folds that judge approved of none of the last {self.patience} points", True
         if stuck:  # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
             return f"no further descent at a relative gradient of {steepness:.1e}", True
         return None
