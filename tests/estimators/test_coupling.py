@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from gramian import KernelLogisticRegression, KernelSVC
+from gramian import KernelLogisticRegression, KernelRidge, KernelSVC
 from gramian.kernels import RBF
 from gramian.labels import LearnedCoupling
 from gramian.testing import check_certificate
@@ -270,3 +270,97 @@ def test_bad_couplings_are_refused(name):
     for word in words:
         assert word in str(caught.value)
     assert not hasattr(model, "dual_coef_")
+
+
+# --- regression -----------------------------------------------------------------------------------
+
+
+def functions(seed=0, n=60, missing=0.5):
+    """Four outputs that are one function and some noise, of which half of the targets are missing; and the truth."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, size=(n + 200, 1))
+    truth = np.sin(2 * X) * [1.0, -1.0, 0.5, 2.0]
+    Y = truth + 0.2 * rng.normal(size=truth.shape)
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return X[:n], Y[:n], X[n:], truth[n:]
+
+
+def test_outputs_learn_from_each_other_where_targets_are_missing():
+    """Six outputs that are mixtures of two functions, with two of five targets known."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-3, 3, size=(400, 2))
+    two = np.column_stack([np.sin(2 * X[:, 0]) + 0.5 * X[:, 1], np.cos(1.5 * X[:, 1])])
+    truth = two @ rng.normal(size=(2, 6))
+    Y = truth + 0.3 * rng.normal(size=truth.shape)
+    Y[rng.random(Y.shape) < 0.6] = np.nan
+    alone, coupled = (
+        KernelRidge(optimize="cv", coupling=c).fit(X[:100], Y[:100]) for c in (None, "auto")
+    )
+    errors = [np.mean((model.predict(X[100:]) - truth[100:]) ** 2) for model in (alone, coupled)]
+    assert coupled.n_couplings_ > 0
+    assert errors[1] < 0.8 * errors[0]
+    assert coupled.solution_.status == "converged"
+
+
+@pytest.mark.parametrize("coupling", [None, R[:4, :4]])
+@pytest.mark.parametrize("solver", ["auto", "newton", "kernel_cg"])
+def test_known_targets_are_a_problem_of_their_own(coupling, solver):
+    """The linear system of the known cells, by hand."""
+    X, Y, X_new, _ = functions(n=25)
+    settings = {"regularization": 0.3, "intercept_variance": 2.0, "tol": 1e-12}
+    kernel = RBF(1.0)
+    model = KernelRidge(kernel, coupling=coupling, solver=solver, **settings).fit(X, Y)
+    S = np.eye(4) if coupling is None else coupling
+    K = np.kron(kernel(X), S) + 2.0 * np.kron(np.ones((25, 25)), np.eye(4))
+    y = Y.reshape(-1)
+    known = ~np.isnan(y)
+    a = np.linalg.solve(K[np.ix_(known, known)] + 0.3 * np.eye(known.sum()), y[known])
+    cross = np.kron(kernel(X_new, X), S) + 2.0 * np.kron(np.ones((len(X_new), 25)), np.eye(4))
+    expected = (cross[:, known] @ a).reshape(-1, 4)
+    np.testing.assert_allclose(model.predict(X_new), expected, atol=1e-5)
+    assert not np.any(model.dual_coef_[np.isnan(Y)] > 1e-6)
+
+
+def test_targets_in_frames_and_lists_may_be_missing():
+    X, Y, X_new, _ = functions(n=25)
+    model = KernelRidge(RBF(1.0), regularization=0.3)
+    expected = model.fit(X, Y).predict(X_new)
+    frame = pd.DataFrame(Y, columns=list("abcd"))
+    for given in (frame, Y.tolist()):
+        np.testing.assert_array_equal(model.fit(X, given).predict(X_new), expected)
+    names = list("dcba")
+    matrix = pd.DataFrame(np.diag([4.0, 3.0, 2.0, 1.0]), names, names)
+    named = KernelRidge(RBF(1.0), regularization=0.3, coupling=matrix).fit(X, frame)
+    np.testing.assert_array_equal(named.coupling_, np.diag([1.0, 2.0, 3.0, 4.0]))
+
+
+def test_unrelated_outputs_are_left_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    Y = np.sin(X) + 0.3 * rng.normal(size=X.shape)
+    model = KernelRidge(optimize="cv", coupling="auto").fit(X, Y)
+    assert model.n_couplings_ == 0
+    alone = KernelRidge(optimize="cv").fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-4)
+
+
+def test_one_output_has_nothing_to_share():
+    X, Y, X_new, _ = functions(missing=0.0)
+    model, alone = (KernelRidge(coupling=c).fit(X, Y[:, 0]) for c in ("auto", None))
+    np.testing.assert_array_equal(model.predict(X_new), alone.predict(X_new))
+    assert model.n_couplings_ == 0
+
+
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (lambda Y: Y[:, 0], "NaN"),
+        (lambda Y: Y[:, :1], "NaN"),
+        (lambda Y: np.where(np.isnan(Y), np.inf, Y), "infinity"),
+        (lambda Y: Y * np.where(np.arange(4) == 2, np.nan, 1.0), "column 2 is NaN throughout"),
+    ],
+)
+def test_targets_that_cannot_be_missing_are_refused(spoil, words):
+    X, Y, _, _ = functions(n=25)
+    with pytest.raises(ValueError, match=words):
+        KernelRidge().fit(X, spoil(Y))

@@ -184,6 +184,9 @@ def test_the_closed_form_judges_like_the_iterative_criterion():
     np.testing.assert_allclose(both[0].judged_losses, both[1].judged_losses, rtol=1e-3)
 
 
+LOGS = np.array([True, True])
+
+
 class Fitted:
     """A criterion that falls for ever, with judges whose loss rises beyond one unit."""
 
@@ -204,7 +207,12 @@ def test_the_best_judged_point_of_a_path_is_kept():
     descent = Descent(np.tile([-50.0, 50.0], (2, 1)), (20, np.inf), lambda t: (0.0, 0 * t))
     verdicts = list(
         judged_descents(
-            descent, function, 7, start, lambda theta: descent.follow(function, 7, theta, 0.3), 2
+            descent,
+            function,
+            7,
+            start,
+            lambda theta: descent.follow(function, 7, theta, ~LOGS, 0.3),
+            2,
         )
     )
     assert len(verdicts) == 2
@@ -226,6 +234,6 @@ def test_a_path_goes_back_where_the_value_rises():
             return 1 + float(np.sum((theta - 1) ** 2)), 2 * (theta - 1)
 
     descent = Descent(np.tile([-50.0, 50.0], (2, 1)), (60, np.inf), lambda t: (0.0, 0 * t))
-    theta, _, converged = descent.follow(Bowl(), 7, np.array([0.1, 0.2]), 0.5)
+    theta, _, converged = descent.follow(Bowl(), 7, np.array([0.1, 0.2]), ~LOGS, 0.5)
     np.testing.assert_allclose(theta, 1, atol=0.05)
     assert converged

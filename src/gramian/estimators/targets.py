@@ -7,8 +7,8 @@ functions. Margin models have targets of their own, `margin.label_signs` and `tr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,10 +28,10 @@ from gramian.estimators.fitting import Targets
 from gramian.estimators.relation import related
 from gramian.labels import LearnedCoupling
 from gramian.labels.taxonomy.builders import join_paths
-from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
+from gramian.losses import Logistic, Loss, ObservedSquared, Softmax, Squared, SquaredHinge
 from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.learn import LearningData
-from gramian.selection.prior import assemble_prior
+from gramian.selection.prior import Prior, assemble_prior
 from gramian.solvers import Solution, expectation_maximization
 
 
@@ -110,6 +110,56 @@ def _check_range(values: Array, dtype: Any) -> None:
             f"y has values of size {largest:.3g}, which {dtype}, the precision of X and of predictions, cannot hold. "
             "Scale y, or pass X in float64."
         )
+
+
+@dataclass(frozen=True)
+class SharedNumbers(Targets):
+    """Numbers to be predicted, of which some may be missing (NaN) where there are several columns.
+
+    Attributes
+    ----------
+    coupling : parameter of the estimator
+        How columns are related.
+    """
+
+    coupling: Any = None
+    checks: ClassVar = Numbers.checks
+
+    def flattened(self, y: Any) -> Any:
+        missing = _missing(y)
+        return y if missing is None else np.where(missing, 0.0, np.asarray(y, dtype=float))
+
+    def read(self, data: TrainingData) -> SmoothTargets:
+        plain, missing = Numbers().read(data), _missing(data.given)
+        names = getattr(data.given, "columns", range(int(plain.values.shape[2])))
+        relation = related(self.coupling, cast(Prior, plain.prior), list(names))
+        read = replace(
+            plain,
+            prior=relation.prior,
+            fitted=plain.fitted | relation.fitted,
+            coupling=relation.learned,
+        )
+        if missing is None:
+            return read
+        if missing.all(axis=0).any():
+            column = int(np.flatnonzero(missing.all(axis=0))[0])
+            raise ValueError(
+                f"y must have a known target in every column, but column {column} is NaN throughout. Leave it out."
+            )
+        values = asarray_like(np.where(missing, np.nan, to_numpy(plain.values[:, 0, :])), data.like)
+        return replace(read, values=values[:, None, :], loss=ObservedSquared())
+
+
+def _missing(y: Any) -> np.ndarray | None:
+    """Which targets of several columns are NaN; None if none is, or if there is one column only."""
+    if not (hasattr(y, "columns") or isinstance(y, (np.ndarray, list))):
+        return None
+    try:
+        missing = np.isnan(np.asarray(y, dtype=float))
+    except (TypeError, ValueError):
+        return None  # scikit-learn says what is wrong with it
+    several = missing.ndim == 2 and missing.shape[1] > 1
+    return missing if several and missing.any() else None
 
 
 class Ranks(Numbers):

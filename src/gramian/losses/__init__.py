@@ -13,6 +13,7 @@ from gramian.losses.chain.likelihood import (
     PartialChainLikelihood,
 )
 from gramian.losses.logistic import Logistic, sigmoid
+from gramian.losses.observed_squared import ObservedSquared
 from gramian.losses.partial_softmax import PartialSoftmax
 from gramian.losses.ranking import RankingCurvature, SquaredRanking
 from gramian.losses.softmax import Softmax, log_sum_exp, softmax
@@ -27,6 +28,7 @@ __all__ = [
     "DiagonalCurvature",
     "Logistic",
     "Loss",
+    "ObservedSquared",
     "PartialChainLikelihood",
     "PartialSoftmax",
     "RankingCurvature",

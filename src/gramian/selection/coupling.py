@@ -40,7 +40,7 @@ from gramian.solvers import Problem
 LARGEST_RANK = 8
 LEAST_PROMISE = 0.1  # of the eigenvalue of a factor, relative to the largest
 DEPARTURE = 0.3  # variance of the first factor at the start, relative to that of unrelated outputs
-SHARE = 0.6  # of the length of B and log d that each step on the path has
+SHARE = 0.6  # of the length of B by which each step of a path moves it, and so much log d
 MAX_EVALUATIONS = 20  # for each role
 N_ROLES = 5
 # Standard errors of its mean by which the judged loss has to fall, and without which the other roles are spared.
@@ -122,7 +122,8 @@ def learn_coupling(
             criterion.label_gradient(matrix), unrelated.factors.shape[1], asked.rank
         )
         beside = np.concatenate([kept, factors.reshape(-1), theta[kept.size + factors.size :]])
-        return descent.follow(criterion, n_samples, beside, SHARE)
+        logs = np.arange(beside.size) >= kept.size + factors.size
+        return descent.follow(criterion, n_samples, beside, logs, SHARE)
 
     bounds = np.concatenate([np.stack([kept, kept], axis=1), unrelated.bounds])
     descent = Descent(bounds, (MAX_EVALUATIONS, np.inf), lambda theta: (0.0, 0 * theta), report)

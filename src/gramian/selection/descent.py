@@ -149,13 +149,18 @@ class Descent:
         return (self._best().theta, *ended)
 
     def follow(
-        self, criterion: Criterion, n_samples: int, theta: np.ndarray, share: float
+        self,
+        criterion: Criterion,
+        n_samples: int,
+        theta: np.ndarray,
+        logs: np.ndarray,
+        share: float,
     ) -> tuple[np.ndarray, str, bool]:
-        """Follow the gradient of a criterion that folds judge, by steps of a share of the length of theta.
+        """Follow the gradient of a criterion that folds judge.
 
-        That makes a path for judges to choose from, evenly spaced on a logarithmic scale; a line search would leap over
-        what they are looking for. Where the value rises, it goes back and takes half the share. Returns what `minimise`
-        returns.
+        Each step moves log-parameters by ``share`` in the mean square, others by this share of their length. That makes
+        a path for judges to choose from, evenly spaced on a logarithmic scale; a line search would leap over what they
+        are looking for. Where the value rises, it goes back and takes half the share. Returns what `minimise` returns.
         """
         self._begin(criterion, n_samples, theta, None)
         self.patience = PATH_PATIENCE
@@ -169,10 +174,14 @@ class Descent:
                     self.accepted.add(len(self.rows) - 1)
                 else:
                     share /= 2
-                direction = np.where(self.free, best.gradient, 0.0)
-                length = share * np.linalg.norm(best.theta[self.free])
-                step = length / max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
-                theta = np.clip(best.theta - step * direction, *self.bounds.T)
+                step = np.zeros_like(theta)
+                for part, size in (
+                    (self.free & logs, np.sqrt(np.sum(self.free & logs))),
+                    (self.free & ~logs, np.linalg.norm(best.theta[self.free & ~logs])),
+                ):
+                    slope = best.gradient[part]
+                    step[part] = share * size * slope / (np.linalg.norm(slope) or 1.0)
+                theta = np.clip(best.theta - step, *self.bounds.T)
         self.theta = self._best().theta
         message, converged = self._ended(0.0, stuck=True) or ("", True)
         return self.theta, message, converged
@@ -283,7 +292,7 @@ class Descent:
     def _in_vain(self) -> bool:
         """Whether folds judge, and have not approved of any of the last points."""
         judged = [row.judged for row in self.rows[self.began_at :]]
-        if np.isnan(judged).any():
+        if not judged or np.isnan(judged).any():
             return False
         return len(judged) - 1 - int(np.argmin(judged)) >= self.patience
 
