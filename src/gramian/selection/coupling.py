@@ -10,8 +10,8 @@ each role of the folds (`judged`):
    is in d.
 3. The best judged point of the path is kept, or the start.
 
-The relation is the mean of B Bᵀ + diag d over the roles if the judged loss falls by more than its standard error says
-could be chance (all examples judge once, each pair of losses is compared), else the identity.
+The relation is the geometric mean of B Bᵀ + diag d over the roles if the judged loss falls by more than its standard
+error says could be chance (all examples judge once, with and without a coupling), else the identity.
 
 Rank "auto": the eigenvectors that promise at least `LEAST_PROMISE` of what the best one does. Factors that are of no
 use stay small, so the number is not critical.
@@ -23,7 +23,7 @@ Deviates from the paper, which says that B is to be learned and not how, in ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -136,7 +136,7 @@ def learn_coupling(
     approved = gain > CONFIDENCE * error
     ends = [v.end if approved else v.start for v in verdicts]
     matrices = [unrelated.clone_with_theta(end.theta[kept.size :]).matrix for end in ends]
-    relation = Coupling(np.mean(matrices, axis=0), variance)
+    relation = Coupling(geometric_mean(matrices), variance)
     whole = replace(problem, operator=LabelMixed([(matrix, relation), *others]))
     of_all = CrossValidationCriterion(whole, *folds)
     loss, _ = of_all(whole.operator.theta, tol=FINAL_TOL)
@@ -150,6 +150,31 @@ def learn_coupling(
         len(descent.rows) + 1,
         of_all.combined_coefficients(),
     )
+
+
+def geometric_mean(matrices: Sequence[np.ndarray]) -> np.ndarray:
+    """Exponential of the mean logarithm of positive definite matrices.
+
+    As for variances, which are searched for by their logarithms: one role that keeps large variances does not undo what
+    the others found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.selection.coupling import geometric_mean
+    >>> geometric_mean([np.eye(2), 4 * np.eye(2)])
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    logs = [_function_of(matrix, np.log) for matrix in matrices]
+    return _function_of(np.mean(logs, axis=0), np.exp)
+
+
+def _function_of(matrix: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A function of the eigenvalues of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    result = (vectors * function(values)) @ vectors.T
+    return (result + result.T) / 2
 
 
 def _judged_loss(verdicts: list[Verdict], points: list[Evaluation]) -> float:
