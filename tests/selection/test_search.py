@@ -19,6 +19,7 @@ from gramian.selection import (
     OptimizationPath,
     fold_masks,
 )
+from gramian.selection.criterion import NoRoles
 from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.solvers import Problem
 
@@ -543,23 +544,46 @@ def test_bad_searches_are_refused(name):
 # --- many parameters, few examples ------------------------------------------------------------------
 
 
-def test_half_of_the_folds_drive_and_the_others_judge():
+def test_some_folds_drive_and_the_others_judge_apart():
+    """Drivers do as if examples that judge did not exist; judges train on all but their own."""
     _, function = criterion(RBF(3.0))
     theta = np.log([3.0, 2.0])
     whole, _ = function(theta, tol=1e-12)
-    drives = np.arange(function.n_folds) % 2 == 0
+    training, held_out = fold_masks(FOLDS, X, CLASSES)
+    drives = np.array([True, False, True])
+    apart = held_out[:, ~drives].sum(axis=1, keepdims=True) == 0
+    by_hand = CrossValidationCriterion(
+        function.problem, (training * apart)[:, drives], (held_out * apart)[:, drives]
+    )
+    jury = CrossValidationCriterion(function.problem, training[:, ~drives], held_out[:, ~drives])
     function.drive(drives)
-    driving, slope = function(theta, tol=1e-12)
-    judged = function.judged
-    step = np.array([1e-4, 0.0])
-    ahead, behind = (function(theta + sign * step, tol=1e-13)[0] for sign in (1, -1))
-    np.testing.assert_allclose(slope[0], (ahead - behind) / 2e-4, rtol=1e-4)
-    function.drive(~drives)
-    other, _ = function(theta, tol=1e-12)
-    np.testing.assert_allclose([other, function.judged], [judged, driving], rtol=1e-6)
+    value, slope = function(theta, tol=1e-12)
+    expected, steep = by_hand(theta, tol=1e-12)
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    np.testing.assert_allclose(slope, steep, rtol=1e-3)
+    np.testing.assert_allclose(function.judged, jury(theta, tol=1e-12)[0], rtol=1e-5)
+    losses, weights = function.judged_losses, function.judging_weights
+    assert losses.shape == weights.shape == (20,)
+    np.testing.assert_allclose(np.average(losses, weights=weights), function.judged, rtol=1e-12)
     function.drive(None)
+    assert np.isnan(function.judged)
     np.testing.assert_allclose(function(theta, tol=1e-12)[0], whole, rtol=1e-6)
-    assert min(driving, judged) <= whole <= max(driving, judged)
+
+
+def test_folds_without_roles_are_named():
+    """All examples would judge, and none would drive."""
+    _, function = criterion(RBF(3.0))
+    with pytest.raises(NoRoles, match=r"leaves no examples to judge.*cv=5"):
+        function.drive(np.array([True, True, True]))
+    with pytest.raises(NoRoles, match="leaves no examples to drive"):
+        function.drive(np.array([False, False, False]))
+
+
+def test_scales_stay_common_where_no_folds_can_judge():
+    cv = [(np.arange(30), np.arange(30, 60))]
+    model = KernelLogisticRegression(RBF([3.0, 3.0, 3.0]), optimize="cv", cv=cv).fit(X, CLASSES)
+    assert "no folds to approve" in model.optimization_path_.message
+    assert len(set(model.kernel_.right.length_scale)) == 1
 
 
 def test_useless_features_do_not_spoil_a_kernel_with_a_scale_for_each():

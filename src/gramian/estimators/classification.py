@@ -7,15 +7,16 @@ from typing import Any
 
 from gramian._core.docstrings import described
 from gramian.estimators.answers import ClassAnswers, ProbabilityAnswers
-from gramian.estimators.single import SOLVERS, FeatureMachine
+from gramian.estimators.coupled import CoupledMachine
+from gramian.estimators.single import SOLVERS
 from gramian.estimators.smooth import SolverChoice, always
 from gramian.estimators.targets import Classes, TreeClasses, hinge, softmax
 from gramian.estimators.tree.decisions import TreeDecisions
 
 
-@described(FeatureMachine)
+@described(CoupledMachine)
 @dataclass(eq=False, repr=False)
-class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, FeatureMachine):
+class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, CoupledMachine):
     """Kernel logistic regression: joint softmax over all classes, with probabilities.
 
     Minimises ``Σ_i w_i loss(u(x_i), y_i) + (λ/2) Σ_c ‖f_c‖²`` over ``u_c = f_c + b_c`` with the
@@ -34,6 +35,7 @@ class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, FeatureMachine
         Which latent functions share kernel and variance: all of them, none ("separate kernels"), with a
         hierarchy those of one level or of one subtree under the root, or those of one group of a mapping from classes
         (with a hierarchy: nodes) to groups. It matters when they are learned.
+    |coupling|
     |optimize|
     |cv|
     regularization : float, default=1.0
@@ -63,6 +65,9 @@ class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, FeatureMachine
     |variances_|
     groups_ : ndarray of int of shape (n_functions,)
         Group of each class, or of each node but the root.
+    |coupling_|
+    |n_couplings_|
+    |judged_loss_|
     cv_log_loss_ : float
         Cross-validated log loss of the learned parameters.
     |optimization_path_|
@@ -94,15 +99,21 @@ class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, FeatureMachine
 
     def _targets(self) -> Classes | TreeClasses:
         if self.hierarchy is None:
-            return Classes(softmax, self.share, self.class_weight, {"taxonomy_": None})
+            known = {"taxonomy_": None}
+            return Classes(softmax, self.share, self.class_weight, known, self.coupling)
         return TreeClasses(
-            self.hierarchy, self.share, self.class_weight, self.solver, self.optimize
+            self.hierarchy,
+            self.share,
+            self.class_weight,
+            self.solver,
+            self.optimize,
+            self.coupling,
         )
 
 
-@described(KernelLogisticRegression, FeatureMachine)
+@described(KernelLogisticRegression, CoupledMachine)
 @dataclass(eq=False, repr=False)
-class KernelSVC(ClassAnswers, FeatureMachine):
+class KernelSVC(ClassAnswers, CoupledMachine):
     """Support vector classification with the squared hinge; one-vs-rest on one shared Gram operator.
 
     Minimises ``Σ_i w_i ½ max(0, 1 − y_i u(x_i))² + (λ/2) ‖f‖²`` over ``u = f + b`` for each class
@@ -116,6 +127,7 @@ class KernelSVC(ClassAnswers, FeatureMachine):
     share : {"tied", "class"} or mapping, default="tied"
         Which classes share kernel and variance: all of them, none ("separate kernels"), or those of one group
         of a mapping from classes to groups. It matters when they are learned.
+    |coupling|
     |optimize|
     |cv|
     |regularization|
@@ -141,6 +153,9 @@ class KernelSVC(ClassAnswers, FeatureMachine):
     |variances_|
     groups_ : ndarray of int of shape (n_classes,)
         Group of each class.
+    |coupling_|
+    |n_couplings_|
+    |judged_loss_|
     |cv_loss_|
     |optimization_path_|
     |operator_|
@@ -166,4 +181,4 @@ class KernelSVC(ClassAnswers, FeatureMachine):
     _solvers = SolverChoice(SOLVERS, always("newton"))
 
     def _targets(self) -> Classes:
-        return Classes(hinge, self.share, self.class_weight)
+        return Classes(hinge, self.share, self.class_weight, coupling=self.coupling)

@@ -62,23 +62,29 @@ def plan_of(
     watched : bool
         Whether there are examples to stop early by, which take the place of an automatic search.
     """
-    if machine.optimize is None:
+    coupled, prior = targets.coupling is not None, targets.prior
+    if machine.optimize is None and not coupled:
         return None
     known = _learning_data(machine, data, targets)
-    if machine.optimize != "auto":
+    if machine.optimize is not None and machine.optimize != "auto":
         asked = CrossValidationSearch() if isinstance(machine.optimize, str) else machine.optimize
-        return Plan(asked, targets.prior, known, machine.cv)
-    if watched or not isinstance(machine.regularization, str):
+        return Plan(asked, prior, known, machine.cv)
+    if watched:
         return None
     if isinstance(machine.cv, Integral):  # splits that are given are of all rows
         known = _with_weight(known)
-    prior = targets.prior if machine._examples().named else targets.prior.with_variances_only()
+    if machine.optimize is None or not isinstance(machine.regularization, str):
+        prior = prior.as_it_is()
+    elif not machine._examples().named:
+        prior = prior.with_variances_only()
     folds = _folds(machine.cv, known)
     low, high = prior.bounds.T
-    return Plan(AUTOMATIC, prior, known, folds) if np.any(low < high) and folds else None
+    return (
+        Plan(AUTOMATIC, prior, known, folds) if (coupled or np.any(low < high)) and folds else None
+    )
 
 
-def tell(machine: Any, learned: Learned, n_samples: int) -> str:
+def tell(machine: Any, learned: Learned, n_samples: int) -> tuple[str, ...]:
     """Say in words what was learned, and log it."""
     path, kernels = learned.path, learned.prior.kernels_with_variances()
     shown = ", ".join(map(repr, kernels[:3])) + (", …" if len(kernels) > 3 else "")
@@ -86,8 +92,10 @@ def tell(machine: Any, learned: Learned, n_samples: int) -> str:
         f"{shown} learned from {path.n_samples[-1]} of {n_samples} examples in {path.loss.size} evaluations, "
         f"cross-validated loss {learned.loss:.4g}"
     )
-    LOG.info("%s: %s", type(machine).__name__, words)
-    return words
+    choices = (words,) if learned.coupling is None else (words, learned.coupling.told())
+    for choice in choices:
+        LOG.info("%s: %s", type(machine).__name__, choice)
+    return choices
 
 
 def heavy_tails(columns: np.ndarray) -> np.ndarray:

@@ -7,10 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from gramian._core.arrays import is_numpy
 from gramian._core.docstrings import described
 from gramian.estimators.answers import NumberAnswers
-from gramian.estimators.single import SOLVERS, FeatureMachine
+from gramian.estimators.coupled import CoupledMachine
+from gramian.estimators.single import SOLVERS
 from gramian.estimators.smooth import SolverChoice
-from gramian.estimators.targets import Numbers
+from gramian.estimators.targets import SharedNumbers
 from gramian.operators import OperatorRecord
+from gramian.operators.outputs.label_mixed import couples_outputs
 from gramian.solvers import Problem
 
 # Cholesky costs the same whatever the conditioning. Seconds at 5000 rows, 10 features, two cores: 0.9 to 2.3,
@@ -20,21 +22,24 @@ LARGEST_CHOLESKY = 5000  # rows
 
 def _cholesky_or_cg(problem: Problem, record: OperatorRecord, watched: bool) -> str:
     small = record.name == "dense" and record.n_samples <= LARGEST_CHOLESKY
-    return "exact" if small and is_numpy(problem.targets) else "kernel_cg"
+    alone = not couples_outputs(problem.operator)
+    return "exact" if small and alone and is_numpy(problem.targets) else "kernel_cg"
 
 
-@described(FeatureMachine)
+@described(CoupledMachine)
 @dataclass(eq=False, repr=False)
-class KernelRidge(NumberAnswers, FeatureMachine):
+class KernelRidge(NumberAnswers, CoupledMachine):
     """Kernel ridge regression, the mean of a Gaussian process.
 
     Minimises ``Σ_i w_i ½ (u(x_i) − y_i)² + (λ/2) ‖f‖²`` over ``u = f + b`` for each output, with
     the intercept b penalised by ``(λ/2) b² / σ²``. With ``intercept_variance=0`` this is
-    scikit-learn's ``KernelRidge(alpha=λ)``.
+    scikit-learn's ``KernelRidge(alpha=λ)``. Where there are several outputs, targets may be missing (NaN), which then
+    count for nothing, and ``coupling`` lets outputs learn from each other.
 
     Parameters
     ----------
     |kernel|
+    |coupling|
     |optimize|
     |cv|
     |regularization|
@@ -44,7 +49,7 @@ class KernelRidge(NumberAnswers, FeatureMachine):
     |operator|
     |rank|
     solver : {"auto", "exact", "kernel_cg", "newton", "parameter_cg"}, default="auto"
-        "auto" is "exact" (Cholesky) for stored matrices up to 5000 examples, else "kernel_cg".
+        "auto" is "exact" (Cholesky) for stored matrices up to 5000 examples without a coupling, else "kernel_cg".
     |tol|
     |max_iter|
     |warm_start|
@@ -58,6 +63,9 @@ class KernelRidge(NumberAnswers, FeatureMachine):
     |kernel_|
     variances_ : ndarray of shape (1,)
         Its variance.
+    |coupling_|
+    |n_couplings_|
+    |judged_loss_|
     cv_loss_ : float
         Cross-validated mean of ½ (u − y)², summed over outputs, for the learned parameters.
     |optimization_path_|
@@ -85,5 +93,5 @@ class KernelRidge(NumberAnswers, FeatureMachine):
 
     _solvers = SolverChoice(SOLVERS, _cholesky_or_cg)
 
-    def _targets(self) -> Numbers:
-        return Numbers()
+    def _targets(self) -> SharedNumbers:
+        return SharedNumbers(self.coupling)

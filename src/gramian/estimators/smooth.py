@@ -254,7 +254,13 @@ class SmoothTraining:
             self.machine._cv_attribute: learned.loss,
             "optimization_path_": learned.path,
         }
-        choices = (tell(self.machine, learned, self._plan.data.size),)
+        if learned.coupling is not None:
+            found |= {
+                "coupling_": learned.coupling.relation.matrix,
+                "n_couplings_": learned.coupling.n_approved,
+                "judged_loss_": learned.coupling.judged_loss,
+            }
+        choices = tell(self.machine, learned, self._plan.data.size)
         with task.stage("fit") as stage:
             return self._solved(stage, learned.prior, learned.start, found, choices)
 
@@ -269,13 +275,14 @@ class SmoothTraining:
             regularization=machine._strength(),
             gram=machine._gram(),
             report=lambda theta, value: task.step("evaluation"),
+            coupling=self.targets.coupling,
         )
 
     def problem(self, prior: AnyPrior) -> tuple[Problem, OperatorRecord]:
         """What is solved with a prior, and how its operator was chosen."""
         targets, machine = self.targets, self.machine
         operator, record = prior.operator(self.data.X, targets.values, machine._gram())
-        values = targets.values if prior.is_shared else outputs_first(targets.values)
+        values = targets.values if prior.is_independent else outputs_first(targets.values)
         return Problem(operator, targets.loss, values, machine._strength(), targets.weights), record
 
     def _solved(

@@ -7,8 +7,8 @@ functions. Margin models have targets of their own, `margin.label_signs` and `tr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,11 +25,13 @@ from gramian._core.validation import check_sample_weight, naming_text
 from gramian.estimators.classes import class_tree, distinct, of_examples
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
+from gramian.estimators.relation import related
+from gramian.labels import LearnedCoupling
 from gramian.labels.taxonomy.builders import join_paths
-from gramian.losses import Logistic, Loss, Softmax, Squared, SquaredHinge
+from gramian.losses import Logistic, Loss, ObservedSquared, Softmax, Squared, SquaredHinge
 from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.learn import LearningData
-from gramian.selection.prior import assemble_prior
+from gramian.selection.prior import Prior, assemble_prior
 from gramian.solvers import Solution, expectation_maximization
 
 
@@ -55,6 +57,8 @@ class SmoothTargets:
         The solver that these targets need, whatever the estimator says.
     known : LearningData, default=None
         What hyperparameters are learned from, if not from the examples as they are.
+    coupling : LearnedCoupling, default=None
+        How outputs are to find out what they have in common.
     """
 
     loss: Loss
@@ -66,6 +70,7 @@ class SmoothTargets:
     judged: Array | None = None
     solve: Callable[..., Solution] | None = None
     known: LearningData | None = None
+    coupling: LearnedCoupling | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,56 @@ def _check_range(values: Array, dtype: Any) -> None:
         )
 
 
+@dataclass(frozen=True)
+class SharedNumbers(Targets):
+    """Numbers to be predicted, of which some may be missing (NaN) where there are several columns.
+
+    Attributes
+    ----------
+    coupling : parameter of the estimator
+        How columns are related.
+    """
+
+    coupling: Any = None
+    checks: ClassVar = Numbers.checks
+
+    def flattened(self, y: Any) -> Any:
+        missing = _missing(y)
+        return y if missing is None else np.where(missing, 0.0, np.asarray(y, dtype=float))
+
+    def read(self, data: TrainingData) -> SmoothTargets:
+        plain, missing = Numbers().read(data), _missing(data.given)
+        names = getattr(data.given, "columns", range(int(plain.values.shape[2])))
+        relation = related(self.coupling, cast(Prior, plain.prior), list(names))
+        read = replace(
+            plain,
+            prior=relation.prior,
+            fitted=plain.fitted | relation.fitted,
+            coupling=relation.learned,
+        )
+        if missing is None:
+            return read
+        if missing.all(axis=0).any():
+            column = int(np.flatnonzero(missing.all(axis=0))[0])
+            raise ValueError(
+                f"y must have a known target in every column, but column {column} is NaN throughout. Leave it out."
+            )
+        values = asarray_like(np.where(missing, np.nan, to_numpy(plain.values[:, 0, :])), data.like)
+        return replace(read, values=values[:, None, :], loss=ObservedSquared())
+
+
+def _missing(y: Any) -> np.ndarray | None:
+    """Which targets of several columns are NaN; None if none is, or if there is one column only."""
+    if not (hasattr(y, "columns") or isinstance(y, (np.ndarray, list))):
+        return None
+    try:
+        missing = np.isnan(np.asarray(y, dtype=float))
+    except (TypeError, ValueError):
+        return None  # scikit-learn says what is wrong with it
+    several = missing.ndim == 2 and missing.shape[1] > 1
+    return missing if several and missing.any() else None
+
+
 class Ranks(Numbers):
     """Numbers of which only the differences are to be predicted: a single column."""
 
@@ -138,25 +193,31 @@ class Classes(Targets):
     class_weight : dict, "balanced" or None
     known : dict
         Fitted attributes besides ``classes_``.
+    coupling : parameter of the estimator
+        How classes are related.
     """
 
     loss: Callable[[Array], tuple[Loss, Array]]
     share: Any = "tied"
     class_weight: Any = None
     known: dict[str, Any] = field(default_factory=dict)
+    coupling: Any = None
 
     def read(self, data: TrainingData) -> SmoothTargets:
         labels, codes = distinct(data.y)
         loss, values = self.loss(_indicator(codes, labels, data.like))
         n_outputs = values.shape[-1]
         functions = to_numpy(labels).tolist()[-n_outputs:]  # the second class if there are two
+        prior = assemble_prior(data.kernel, self.share, functions)
+        relation = related(self.coupling, prior, functions)
         return SmoothTargets(
             loss,
             values,
-            assemble_prior(data.kernel, self.share, functions),
+            relation.prior,
             with_class_weight(self.class_weight, data, labels, codes),
-            {"classes_": labels, **self.known},
+            {"classes_": labels, **self.known, **relation.fitted},
             stratified=True,
+            coupling=relation.learned,
         )
 
 
@@ -170,6 +231,8 @@ class TreeClasses(Targets):
     share, class_weight : see `Classes`
     solver, optimize : parameters of the estimator
         Not every solver and no search can do with inner nodes alone.
+    coupling : parameter of the estimator
+        It must be None: the tree relates the classes.
     """
 
     hierarchy: Any
@@ -177,11 +240,16 @@ class TreeClasses(Targets):
     class_weight: Any
     solver: str
     optimize: Any
+    coupling: Any = None
 
     def flattened(self, y: Any) -> Any:
         return join_paths(y) if np.ndim(y) == 2 else y
 
     def read(self, data: TrainingData) -> SmoothTargets:
+        if self.coupling is not None:
+            raise ValueError(
+                "coupling must be None where a hierarchy relates the classes; use one of the two."
+            )
         labels, codes = distinct(data.y, least=1)
         taxonomy, classes, order = class_tree(self.hierarchy)
         # which leaves each label allows, leaves in the order of the classes

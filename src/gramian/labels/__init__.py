@@ -8,6 +8,7 @@ from gramian.labels.correlation.sources import (
     laplacian_correlation,
     taxonomy_correlation,
 )
+from gramian.labels.coupling import Coupling, FactoredCoupling, LearnedCoupling
 from gramian.labels.margins.contrasts import (
     Contrasts,
     family_contrasts,
@@ -29,10 +30,13 @@ from gramian.labels.taxonomy.taxonomy import Taxonomy, as_taxonomy
 
 __all__ = [
     "Contrasts",
+    "Coupling",
     "DenseStructure",
     "Diagonal",
+    "FactoredCoupling",
     "Identity",
     "LabelStructure",
+    "LearnedCoupling",
     "OrthogonalPenalty",
     "QuadraticPenalty",
     "Scalar",

@@ -13,6 +13,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
 from gramian._core.validation import check_number
+from gramian.kernels.parameters import DEFAULT_BOUNDS
 from gramian.labels.correlation.inputs import symmetric_array
 
 
@@ -31,11 +32,21 @@ class LabelStructure(ABC):
 
     @property
     def theta(self) -> np.ndarray:
-        """Log-parameters of the structure."""
+        """Parameters of the structure: logarithms of what is positive, others as they are."""
         return np.empty(0)
 
+    @property
+    def bounds(self) -> np.ndarray:
+        """Bounds of ``theta``, shape (n_parameters, 2)."""
+        return np.tile(np.log(DEFAULT_BOUNDS), (self.theta.size, 1))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of ``theta``."""
+        return tuple(f"parameter {k}" for k in range(self.theta.size))
+
     def clone_with_theta(self, theta: np.ndarray) -> LabelStructure:
-        """Return a copy with other log-parameters."""
+        """Return a copy with other parameters."""
         return self
 
     def vjp(self, E: Array, G: Array) -> np.ndarray:
@@ -71,6 +82,12 @@ class Variances(LabelStructure):
     @property
     def theta(self) -> np.ndarray:
         return np.log(self.variances)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        if self.variances.size == 1:
+            return ("variance",)
+        return tuple(f"variance [{g}]" for g in range(self.variances.size))
 
     def _group_sums(self, groups: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
         """Return the gradient in the logarithms from the derivatives in the variance of each output."""
@@ -141,7 +158,7 @@ class Diagonal(Variances):
             )
 
     def mix(self, B: Array) -> Array:
-        _check_outputs(B, self.groups.size)
+        check_outputs(B, self.groups.size)
         variances = self.variances[self.groups].reshape(-1, *[1] * (B.ndim - 2))
         return B * asarray_like(variances, B)
 
@@ -180,12 +197,17 @@ class DenseStructure(LabelStructure):
             )
 
     def mix(self, B: Array) -> Array:
-        _check_outputs(B, self.matrix.shape[0])
-        S = asarray_like(self.matrix, B)
-        return B @ S if B.ndim == 2 else namespace(B).matmul(S, B)  # S is symmetric
+        check_outputs(B, self.matrix.shape[0])
+        return multiplied(B, self.matrix)
 
     def diagonal(self, n_outputs: int) -> np.ndarray:
         return np.diagonal(self.matrix)
+
+
+def multiplied(B: Array, matrix: np.ndarray) -> Array:
+    """Return ``B matrix`` along axis 1, for (n, C) and (n, C, q)."""
+    factor = asarray_like(matrix, B)
+    return B @ factor if B.ndim == 2 else namespace(B).matmul(factor.T, B)
 
 
 def column_sums(values: Array) -> np.ndarray:
@@ -194,7 +216,8 @@ def column_sums(values: Array) -> np.ndarray:
     return as_vector(xp.sum(values, axis=(0, *range(2, values.ndim)), dtype=xp.float64))
 
 
-def _check_outputs(B: Array, n_outputs: int) -> None:
+def check_outputs(B: Array, n_outputs: int) -> None:
+    """Refuse arrays of another number of outputs."""
     if B.shape[1] != n_outputs:
         raise ValueError(f"There must be {n_outputs} outputs, but the array has {B.shape[1]}.")
 

@@ -14,6 +14,7 @@ from gramian.losses.chain.likelihood import (
 )
 from gramian.losses.features import FeatureLoss
 from gramian.losses.logistic import Logistic, sigmoid
+from gramian.losses.observed_squared import ObservedSquared
 from gramian.losses.partial_softmax import PartialSoftmax
 from gramian.losses.ranking import RankingCurvature, SquaredRanking
 from gramian.losses.softmax import Softmax, log_sum_exp, softmax
@@ -29,6 +30,7 @@ __all__ = [
     "FeatureLoss",
     "Logistic",
     "Loss",
+    "ObservedSquared",
     "PartialChainLikelihood",
     "PartialSoftmax",
     "RankingCurvature",

@@ -8,6 +8,7 @@ from gramian.plot.correlation import (
     plot_hamming_against_correlation,
     plot_label_correlation,
 )
+from gramian.plot.coupling import CouplingDisplay
 from gramian.plot.hyperparameters import HyperparameterPathDisplay
 from gramian.plot.iterations import IterationDisplay
 from gramian.plot.normals import NormalCosineDisplay
@@ -21,6 +22,7 @@ from gramian.plot.transitions import TransitionDisplay
 __all__ = [
     "ConvergenceDisplay",
     "CorrelationLossDisplay",
+    "CouplingDisplay",
     "HierarchicalConfusionDisplay",
     "HyperparameterPathDisplay",
     "IterationDisplay",

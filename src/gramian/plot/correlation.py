@@ -100,7 +100,7 @@ def plot_label_correlation(
         names = list(prior.columns)
     given = {"prior": prior, "train": train, "predicted": predicted}
     matrices = {
-        argument: _scaled(argument, matrix, names)
+        argument: correlation_of(argument, matrix, names)
         for argument, matrix in given.items()
         if matrix is not None
     }
@@ -114,7 +114,7 @@ def plot_label_correlation(
     shown = [str(name) for name in (range(n_labels) if names is None else names)]
     if len(shown) != n_labels:
         raise ValueError(f"names must be {n_labels}, one for each label; got {len(shown)}.")
-    places = _clustered(believed) if order else np.arange(n_labels)
+    places = clustered(believed) if order else np.arange(n_labels)
     panels = _panels(axes, len(matrices), n_labels)
     ticks = [shown[place] for place in places]
     images = []
@@ -224,7 +224,8 @@ def plot_hamming_against_correlation(
     return CorrelationLossDisplay(line, band, zero, minimum, ax, ax.figure)
 
 
-def _scaled(argument: str, matrix: Any, names: Any) -> np.ndarray:
+def correlation_of(argument: str, matrix: Any, names: Any) -> np.ndarray:
+    """Return a covariance, or correlation, as a correlation; refuse what is neither."""
     array = symmetric_array(argument, matrix, names)
     diagonal = np.diagonal(array)
     if diagonal.min() <= 0:
@@ -236,7 +237,7 @@ def _scaled(argument: str, matrix: Any, names: Any) -> np.ndarray:
     return array / scale / scale[:, None]
 
 
-def _clustered(R: np.ndarray) -> np.ndarray:
+def clustered(R: np.ndarray) -> np.ndarray:
     """Order of the labels by average linkage of 1 − r."""
     n = len(R)
     if n < 3:

@@ -43,9 +43,14 @@ class ChainPrior:
     variance_bounds: Any
 
     @property
-    def is_shared(self) -> bool:
-        """Whether one matrix serves all groups."""
-        return self.positions.is_shared
+    def is_independent(self) -> bool:
+        """Whether labels are problems of their own."""
+        return self.positions.is_independent
+
+    @property
+    def coupling(self) -> None:
+        """Labels of sequences are related by their transitions."""
+        return None
 
     @property
     def variances(self) -> np.ndarray:
@@ -102,6 +107,10 @@ class ChainPrior:
     def with_variances_only(self) -> ChainPrior:
         """Return a copy of which only the variances are learned."""
         return replace(self, positions=self.positions.with_variances_only())
+
+    def as_it_is(self) -> ChainPrior:
+        """Return a copy of which nothing is learned."""
+        return replace(self, positions=self.positions.as_it_is(), variance_bounds="fixed")
 
     def in_units_of(self, X: Any) -> ChainPrior:
         """Return a copy whose variances are relative to the values of the kernel on the positions of X."""

@@ -27,9 +27,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from gramian._core.arrays import Array, asarray_like, float_sum, namespace, ratio
+from gramian._core.arrays import (
+    Array,
+    as_vector,
+    asarray_like,
+    float_sum,
+    namespace,
+    ratio,
+    to_numpy,
+)
 from gramian._core.fused import inner
+from gramian.labels.coupling import contracted
 from gramian.losses.base import weighted
+from gramian.operators import Operator
 from gramian.selection.folds import checked_mask
 from gramian.solvers import Problem, newton
 from gramian.solvers.rkhs.descend import State
@@ -39,6 +49,10 @@ from gramian.solvers.rkhs.recorder import Recorder
 MAX_STEPS = 30  # of Newton in the fits; more are wanted only where rounding errors are in the way
 MAX_ADJOINT_STEPS = 500  # of conjugate gradients
 FINEST_TOL = 1e-10  # relative gap below which fits are not refined further
+
+
+class NoRoles(ValueError):
+    """Folds that cannot be parted into some that drive and some that judge."""
 
 
 class CrossValidationCriterion:
@@ -61,6 +75,10 @@ class CrossValidationCriterion:
         Products with the Gram operator in the last evaluation, each for all folds.
     judged : float
         Mean loss of the folds that do not drive, in the last evaluation; see `drive`.
+    judged_losses : ndarray of shape (n_judged,) or None
+        Losses of the examples that they judge by, where the loss is a sum over examples.
+    judging_weights : ndarray of shape (n_judged,)
+        Weights of these examples.
 
     Examples
     --------
@@ -94,30 +112,45 @@ class CrossValidationCriterion:
         self.total_weight = float(namespace(held_out).sum(held_out))
         if self.total_weight <= 0:
             raise ValueError("held_out must give weight to at least one example.")
-        self._every, self._judging = held_out, None
-        self._held_out = held_out / self.total_weight
-        self._training = weighted(training, problem.weights)
+        self._every = training, held_out
+        self.drive(None)
         self._start: Array = None
         self._adjoint: Array = None
         self.latent: Array = None
         self.n_products = 0
         self.n_folds = int(training.shape[1])
-        self.judged = np.nan
 
     def drive(self, folds: np.ndarray | None) -> None:
         """Let the value and the gradient be those of some folds, and `judged` the mean loss of the others.
+
+        Examples that the others judge by take no part in folds that drive: a pair of examples, one that trains and one
+        that is held out, would else count in both directions, and judges would approve of what was fitted to them.
 
         Parameters
         ----------
         folds : bool array of shape (n_folds,) or None
             None lets all of them drive.
+
+        Raises
+        ------
+        NoRoles
+            If all examples that are held out would judge, or none.
         """
-        xp = namespace(self._every)
-        mask = np.ones(self._every.shape[1]) if folds is None else np.asarray(folds, dtype=float)
-        driving = self._every * asarray_like(mask, self._every)
-        judging = self._every - driving
-        self._held_out = driving / float(xp.sum(driving))
-        self._judging = None if folds is None else judging / float(xp.sum(judging))
+        training, held_out = self._every
+        xp, self.judged = namespace(held_out), np.nan
+        self._trains, driving, self._judging, self.judged_losses = training, held_out, None, None
+        if folds is not None:
+            drives = asarray_like(np.asarray(folds, dtype=float), held_out)
+            judging = held_out * (1 - drives)
+            judges = xp.any(judging > 0, axis=1)[:, None] & (drives > 0)[None, :]
+            self._trains = xp.where(judges, 0 * training, training)
+            driving = xp.where(judges, 0 * held_out, held_out * drives)
+            self._judging = judging / _positive(judging, "judge")
+            weights = to_numpy(judging)
+            self._judged_cells = [np.flatnonzero(column) for column in weights.T]
+            self.judging_weights = weights.T[weights.T > 0]
+        self._held_out = driving / _positive(driving, "drive the search")
+        self._training = weighted(self._trains, self.problem.weights)
 
     def __call__(
         self, theta: np.ndarray, tol: float = 1e-10, accuracy: float = 0.05
@@ -161,6 +194,8 @@ class CrossValidationCriterion:
             tol = max(FINEST_TOL, tol / 100)
         if self._judging is not None:
             self.judged = float_sum(folds.loss.value(U, folds.targets, self._judging))
+            if folds.loss.separable:
+                self.judged_losses = self._losses_of_judged(U)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient
@@ -170,6 +205,22 @@ class CrossValidationCriterion:
         xp = namespace(self._training)
         count = xp.sum(xp.astype(self._training > 0, self._training.dtype), axis=1)
         return xp.sum(self._start, axis=2) / xp.clip(count, min=1)[:, None]
+
+    def label_gradient(self, matrix: Operator) -> np.ndarray:
+        """Derivative of the last value in the label matrix S of a term ``M A S``, symmetric, of shape (C, C)."""
+        product = contracted(self._start, matrix @ self._adjoint)
+        return (product + product.T) / 2
+
+    def _losses_of_judged(self, U: Array) -> np.ndarray:
+        """Losses of single examples: as trailing columns, over which values are not summed."""
+        xp, problem = namespace(U), self.problem
+        targets = xp.permute_dims(problem.targets, (2, 1, 0))
+        losses = [np.empty(0)]
+        for k, rows in enumerate(self._judged_cells):
+            if rows.size:
+                latent = xp.permute_dims(U[:, :, k : k + 1], (2, 1, 0))
+                losses.append(as_vector(problem.loss.value(latent, targets))[rows])
+        return np.concatenate(losses)
 
     def _solved_adjoint(
         self, recorder: Recorder, U: Array, r: Array, tol: float
@@ -193,6 +244,16 @@ class CrossValidationCriterion:
         state = State(F, KF, rho, K_rho, xp.zeros_like(norm), done=norm <= 0, fresh=True)
         s, Ks = solve_newton_system(recorder, curvature, state, relative, MAX_ADJOINT_STEPS)
         return F + s, KF + Ks
+
+
+def _positive(held_out: Array, role: str) -> float:
+    total = float(namespace(held_out).sum(held_out))
+    if total <= 0:
+        raise NoRoles(
+            f"cv leaves no examples to {role}: what folds have to approve of needs two folds or more that hold out "
+            "different examples. Use cv=5."
+        )
+    return total
 
 
 def _check_folds(training: Array, held_out: Array) -> None:

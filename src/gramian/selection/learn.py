@@ -17,9 +17,11 @@ from sklearn.utils import check_random_state
 
 from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
+from gramian.labels import LearnedCoupling
 from gramian.losses import Loss
 from gramian.operators import Operator
 from gramian.selection.chain_prior import AnyPrior
+from gramian.selection.coupling import JudgedCoupling, learn_coupling
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
 from gramian.selection.prior import GramSettings
@@ -102,12 +104,47 @@ class LearningData:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The prior with learned parameters, its cross-validated loss, the path, and coefficients to start from."""
+    """The prior with learned parameters, its loss, the path, coefficients to start from, and the coupling."""
 
     prior: AnyPrior
     loss: float
     path: OptimizationPath
     start: Array | None
+    coupling: JudgedCoupling | None = None
+
+
+class _Stages:
+    """The problems of a search, on all rows or some."""
+
+    def __init__(self, data: LearningData, cv: Any, regularization: float, gram: GramSettings):
+        self.data, self.regularization, self.gram = data, regularization, gram
+        self.training, self.held_out = data.folds(cv, gram.random_state)
+        kinds = data.y if data.stratified else np.zeros(len(data.y))
+        self.strata, self.n_classes = _strata(kinds, self.held_out)
+        weights = 1.0 if data.weights is None else to_numpy(data.weights)
+        self.total_weight = float((data.spread(self.held_out, 0.0).T * weights).sum())
+
+    def problem(
+        self, prior: AnyPrior, size: int, *, exact: bool = False
+    ) -> tuple[Problem, tuple[np.ndarray, np.ndarray]]:
+        """The problem on so many rows, and its folds; ``exact`` keeps the operator in the precision of X."""
+        data, gram = self.data, self.gram
+        part, rows = data, np.arange(len(data.y))
+        if size < data.size:
+            rows = data.sample(size) if data.sample else _representative(self.strata, size, gram)
+            part = data.rows(rows)
+        targets = outputs_first(part.targets)[:, :, 0]
+
+        def build(dtype: Any) -> Operator:
+            return prior.operator(part.X, targets, gram, learning=True, dtype=dtype)[0]
+
+        # closed forms for quadratic losses need a matrix in double precision
+        exact = exact or part.loss.quadratic
+        precision = None if exact else getattr(part.X, "dtype", None)
+        operator = rounded(build, precision, self.regularization, targets.shape[1])
+        problem = Problem(operator, part.loss, targets, self.regularization, part.weights)
+        folds = part.spread(self.training[rows], 1.0), part.spread(self.held_out[rows], 0.0)
+        return problem, folds
 
 
 def learn_prior(
@@ -119,6 +156,7 @@ def learn_prior(
     regularization: float,
     gram: GramSettings,
     report: Callable[[np.ndarray, float], bool],
+    coupling: LearnedCoupling | None = None,
 ) -> Learned:
     """Search for the log-parameters of the prior, on some rows first if there are many.
 
@@ -132,7 +170,9 @@ def learn_prior(
     regularization : float
     gram : GramSettings
     report : callable
-        Gets the log-parameters and the value of each evaluation, and returns whether to stop.
+        Gets the parameters and the value of each evaluation, and returns whether to stop.
+    coupling : LearnedCoupling, default=None
+        How outputs are to find out what they have in common, once the parameters are known.
 
     Returns
     -------
@@ -141,25 +181,15 @@ def learn_prior(
     if search.prior is not None:
         search.prior.check(prior.theta.size)
     prior = prior.in_units_of(data.X)
-    training, held_out = data.folds(cv, gram.random_state)
+    stages = _Stages(data, cv, regularization, gram)
     criteria: list[CrossValidationCriterion] = []
 
     def stage(size: int) -> CrossValidationCriterion:
-        part, rows = data, np.arange(len(data.y))
-        if size < n:
-            rows = data.sample(size) if data.sample else _representative(strata, size, gram)
-            part = data.rows(rows)
-        problem = _problem(prior, part, gram, regularization)
-        masks = part.spread(training[rows], 1.0), part.spread(held_out[rows], 0.0)
-        criteria.append(choose_criterion(problem, *masks))
+        problem, folds = stages.problem(prior, size)
+        criteria.append(choose_criterion(problem, *folds))
         return criteria[-1]
 
-    n = data.size
-    kinds = data.y if data.stratified else np.zeros(len(data.y))
-    strata, n_classes = _strata(kinds, held_out)
-    sizes = search.sizes(n, n_classes, coarse=data.sample is None)
-    weights = 1.0 if data.weights is None else to_numpy(data.weights)
-    total = float((data.spread(held_out, 0.0).T * weights).sum())
+    sizes = search.sizes(data.size, stages.n_classes, coarse=data.sample is None)
     asked_to_stop = False
 
     def reported(theta: np.ndarray, value: float) -> bool:
@@ -174,7 +204,7 @@ def learn_prior(
         start,
         prior.bounds,
         prior.names,
-        total,
+        stages.total_weight,
         tied=prior.tied,
         starts=prior.starts(),
         report=reported,
@@ -184,25 +214,16 @@ def learn_prior(
         _warn_of_bounds(path, prior.bounds, search.tol)
     value, theta = float(path.loss[path.best]), path.theta[path.best]
     if search.prior is not None:
-        value -= search.prior(theta, start)[0] / total
-    whole = path.n_samples[-1] == n  # else a callback stopped the coarse search
-    coefficients = criteria[-1].combined_coefficients() if whole else None
-    return Learned(prior.with_theta(theta), value, path, coefficients)
-
-
-def _problem(
-    prior: AnyPrior, data: LearningData, gram: GramSettings, regularization: float
-) -> Problem:
-    """The problem whose operator a search varies."""
-    targets = outputs_first(data.targets)[:, :, 0]
-
-    def build(dtype: Any) -> Operator:
-        return prior.operator(data.X, targets, gram, learning=True, dtype=dtype)[0]
-
-    # closed forms for quadratic losses need a matrix in double precision
-    precision = None if data.loss.quadratic else getattr(data.X, "dtype", None)
-    operator = rounded(build, precision, regularization, targets.shape[1])
-    return Problem(operator, data.loss, targets, regularization, data.weights)
+        value -= search.prior(theta, start)[0] / stages.total_weight
+    whole = path.n_samples[-1] == data.size  # else a callback stopped the coarse search
+    found = prior.with_theta(theta)
+    if coupling is None or asked_to_stop:
+        coefficients = criteria[-1].combined_coefficients() if whole else None
+        return Learned(found, value, path, coefficients)
+    problem, folds = stages.problem(found, sizes[-1], exact=True)
+    judged = learn_coupling(float(found.variances[0]), problem, folds, coupling, reported)
+    related = replace(found, coupling=judged.relation)
+    return Learned(related, judged.loss, path, judged.start if whole else None, judged)
 
 
 def _warn_of_early_end(path: OptimizationPath) -> None:

@@ -25,7 +25,7 @@ from gramian._core.memory import working_memory
 from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
-from gramian.labels import Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.labels import Coupling, Diagonal, Identity, Scalar, Taxonomy, TreeStructure
 from gramian.labels.taxonomy.taxonomy import SHARES
 from gramian.operators import (
     InputOperator,
@@ -85,6 +85,8 @@ class Prior:
         Node numbers of the classes.
     only_variances : bool
         Whether the parameters of the kernels are to stay as they are when others are learned.
+    coupling : Coupling or None
+        How outputs with one kernel and one variance are related.
     """
 
     kernels: tuple[Kernel, ...]
@@ -95,6 +97,12 @@ class Prior:
     taxonomy: Taxonomy | None = None
     order: np.ndarray | None = None
     only_variances: bool = False
+    coupling: Coupling | None = None
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether outputs without a loss in common are problems of their own, all with one matrix."""
+        return self.is_shared and self.coupling is None
 
     @property
     def is_shared(self) -> bool:
@@ -159,6 +167,10 @@ class Prior:
     def with_variances_only(self) -> Prior:
         """Return a copy of which only the variances are learned."""
         return replace(self, only_variances=True)
+
+    def as_it_is(self) -> Prior:
+        """Return a copy of which nothing is learned."""
+        return replace(self, only_variances=True, variance_bounds="fixed")
 
     def in_units_of(self, X: Any) -> Prior:
         """Return a copy whose variances, unless they were chosen, are relative to the values of the kernel on X.
@@ -248,6 +260,8 @@ class Prior:
     def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
         """Operator and label structure of the functions."""
         matrices = [build(kernel) for kernel in self.kernels]
+        if self.coupling is not None:
+            return matrices[0], self.coupling.with_variance(float(self.variances[0]))
         if self.is_shared and self.taxonomy is not None:
             rooted = np.concatenate([[-1], self.groups])
             return matrices[0], TreeStructure(self.taxonomy, self.variances, rooted, self.order)

@@ -27,6 +27,8 @@ from scipy.linalg.lapack import get_lapack_funcs
 from gramian._core.arrays import Array, is_numpy
 from gramian._core.factors import raise_diagonal
 from gramian._core.memory import working_memory
+from gramian.labels import Identity, Scalar
+from gramian.losses import Squared
 from gramian.operators import Dense, LabelMixed, Operator, PairGram
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.solvers import Problem
@@ -46,35 +48,37 @@ SMALLEST_WEIGHT = 1e-100
 class RidgeCriterion(CrossValidationCriterion):
     """Mean held-out squared loss and its gradient, in closed form; see `CrossValidationCriterion`.
 
-    Parameters
-    ----------
-    problem : Problem
-        With the squared loss, NumPy arrays and one Gram matrix for all outputs.
-    training : array of shape (n, n_folds)
-        1 where an example trains.
-    held_out : array of shape (n, n_folds), default=None
-        1 where an example is judged; None means all that do not train.
+            Parameters
+            ----------
+            problem : Problem
+                With the squared loss, NumPy arrays and one Gram matrix for all outputs.
+            training : array of shape (n, n_folds)
+                1 where an example trains.
+            held_out : array of shape (n, n_folds), default=None
+                1 where an example is judged; None means all that do not train.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.kernels import RBF
-    >>> from gramian.losses import Squared
-    >>> from gramian.operators import Dense
-    >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
-    >>> from gramian.solvers import Problem
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
-    >>> training, _ = fold_masks(5, X, X[:, 0])
-    >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
-    >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
-    >>> bool(abs(exact - iterative) < 1e-8)
-    True
+            Examples
+            --------
+            >>> import numpy as np
+            >>> from gramian.kernels import RBF
+            >>> from gramian.losses import Squared
+            >>> from gramian.labels import Identity, Scalar
+        from gramian.losses import Squared
+    from gramian.operators import Dense
+            >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
+            >>> from gramian.solvers import Problem
+            >>> X = np.linspace(0, 1, 20)[:, None]
+            >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
+            >>> training, _ = fold_masks(5, X, X[:, 0])
+            >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
+            >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
+            >>> bool(abs(exact - iterative) < 1e-8)
+            True
     """
 
-    def __init__(self, problem: Problem, training: Array, held_out: Array = None):
-        super().__init__(problem, training, held_out)
-        self._folds = [np.flatnonzero(column == 0) for column in np.asarray(training).T]
+    def drive(self, folds: np.ndarray | None) -> None:
+        super().drive(folds)
+        self._folds = [np.flatnonzero(column == 0) for column in np.asarray(self._trains).T]
 
     def __call__(
         self, theta: np.ndarray, tol: float = 0.0, accuracy: float = 0.0
@@ -88,21 +92,25 @@ class RidgeCriterion(CrossValidationCriterion):
         A = np.repeat(a[:, :, None], len(self._folds), axis=2)
         F = np.empty_like(A)
         self.latent = np.repeat(Y[:, :, None], len(self._folds), axis=2)
-        value = judged = 0.0
+        value, judged, losses = 0.0, 0.0, [np.empty(0)]
         for k, rows in enumerate(self._folds):
             block = _factor(lambda rows=rows: G[np.ix_(rows, rows)])
             residual = cho_solve(block, a[rows])
             weights = self._held_out[rows, k][:, None]
             value += 0.5 * float(np.sum(weights * residual**2))
             if self._judging is not None:
-                judged += 0.5 * float(np.sum(self._judging[rows, k][:, None] * residual**2))
+                of_judges = 0.5 * np.sum(residual**2, axis=1)
+                judged += float(self._judging[rows, k] @ of_judges)
+                losses.append(of_judges[self._judging[rows, k] > 0])
             columns = G[:, rows]
             A[:, :, k] -= columns @ residual
             A[rows, :, k] = 0.0
             F[:, :, k] = columns @ cho_solve(block, -weights * residual)
             self.latent[rows, :, k] -= residual
         self._start = a[:, :, None]
-        self.n_products, self.judged = 1, judged
+        self.n_products = 1
+        if self._judging is not None:
+            self.judged, self.judged_losses = judged, np.concatenate(losses)
         return value, operator.vjp(A, F)
 
     def combined_coefficients(self) -> Array:
@@ -114,14 +122,16 @@ def choose_criterion(
     problem: Problem, training: Array, held_out: Array
 ) -> CrossValidationCriterion:
     """The closed form where it applies and is faster, else the iterative criterion."""
-    quadratic = is_numpy(problem.targets) and problem.loss.quadratic and problem.loss.separable
-    closed = quadratic and problem.shape[0] <= _most_rows(problem.operator)
+    squared = is_numpy(problem.targets) and problem.loss == Squared()
+    closed = squared and problem.shape[0] <= _most_rows(problem.operator)
     return (RidgeCriterion if closed else CrossValidationCriterion)(problem, training, held_out)
 
 
 def _most_rows(operator: Operator) -> int:
     """Up to how many examples the closed form is to be used: none if there is no Gram matrix for it."""
-    matrix = operator.terms[0][0] if isinstance(operator, LabelMixed) else None
+    matrix, structure = operator.terms[0] if isinstance(operator, LabelMixed) else (None, None)
+    if not isinstance(structure, (Identity, Scalar)):  # outputs need one matrix for all of them
+        return 0
     if isinstance(matrix, PairGram):  # it is gathered for each evaluation, and must fit the memory
         return min(CLOSED_FORM_PAIRS, int((working_memory() / 8) ** 0.5))
     return CLOSED_FORM_ROWS if isinstance(matrix, Dense) else 0

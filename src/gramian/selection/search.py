@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian.selection.descent import Criterion, Descent, Evaluation
+from gramian.selection.criterion import NoRoles
+from gramian.selection.descent import Descent
+from gramian.selection.evaluation import Criterion, Evaluation
+from gramian.selection.judged import judged_descents
 
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
 COARSE_ROWS = (250, 1000)  # of the first stages of "auto"; half of all rows follow
@@ -257,32 +260,24 @@ class CrossValidationSearch(BaseEstimator):
             accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
             message=message,
             converged=converged,
-            **{name: np.array(v) for name, v in columns if name not in ("judged", "tol")},
+            **{
+                name: np.array(v) for name, v in columns if name in OptimizationPath.__annotations__
+            },
         )
 
     def _guarded(
         self, descent: Descent, criterion: Any, size: int, theta: np.ndarray
     ) -> tuple[np.ndarray, str, bool]:
-        """Free tied parameters as far as folds that do not drive the descent approve of it.
+        """Free tied parameters as far as folds that do not drive the descent approve of it."""
 
-        Half of the folds drive a descent from the tied parameters, and the others judge every point on the way: the
-        best one is kept, which is the start if none is better. The halves then change their roles, and the mean of
-        both is the result.
-        """
-        ends = []
-        for half in (0, 1):
-            criterion.drive(np.arange(criterion.n_folds) % 2 == half)
-            descent.forget()
-            first = len(descent.rows)
-            _, message, converged = descent.minimise(criterion, size, theta, self.tol)
-            ends.append(min(descent.rows[first:], key=lambda row: row.judged).theta)
-            if descent.stopped:
-                break
-        criterion.drive(None)
-        descent.forget()
-        theta = descent.lowest(criterion, size, np.mean(ends, axis=0)[None])
-        return (
-            theta,
-            f"folds that did not drive the search chose; in the last one {message}",
-            converged,
-        )
+        def descend(theta: np.ndarray) -> tuple[np.ndarray, str, bool]:
+            return descent.minimise(criterion, size, theta, self.tol)
+
+        try:
+            verdicts = list(judged_descents(descent, criterion, size, theta, descend))
+        except NoRoles:
+            return theta, "there are no folds to approve of more than common values", True
+        ends = np.mean([verdict.end.theta for verdict in verdicts], axis=0)
+        theta, last = descent.lowest(criterion, size, ends[None]), verdicts[-1]
+        message = f"folds that did not drive the search chose; in the last one {last.message}"
+        return theta, message, last.converged

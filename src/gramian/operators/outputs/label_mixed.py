@@ -92,7 +92,7 @@ class LabelMixed(CompositeOperator):
         )
 
     def blocks(self, n_outputs: int) -> list[tuple[Array, list[int]]]:
-        if not all(isinstance(s, (Identity, Scalar, Diagonal)) for _, s in self.terms):
+        if couples_outputs(self):
             return super().blocks(n_outputs)
         scales = np.stack([structure.diagonal(n_outputs) for _, structure in self.terms])
         parts = [dict(_by_output(operator.blocks(n_outputs))) for operator, _ in self.terms]
@@ -108,6 +108,13 @@ class LabelMixed(CompositeOperator):
             matrix = sum(float(s) * part[c] for part, s in zip(parts, scales[:, c], strict=True))
             blocks.append((matrix, outputs))
         return blocks
+
+
+def couples_outputs(operator: Operator) -> bool:
+    """Whether label structures mix outputs, so that an operator has no matrix for each of them."""
+    if not isinstance(operator, LabelMixed):
+        return False
+    return not all(isinstance(s, (Identity, Scalar, Diagonal)) for _, s in operator.terms)
 
 
 def _by_output(blocks: list[tuple[Array, list[int]]]):

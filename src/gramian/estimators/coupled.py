@@ -1,0 +1,65 @@
+"""Machines whose outputs may share strength."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from gramian._core.docstrings import described
+from gramian.estimators.relation import learned_coupling
+from gramian.estimators.single import FeatureMachine
+
+
+@described(FeatureMachine)
+@dataclass(eq=False, repr=False)
+class CoupledMachine(FeatureMachine):
+    """Base of the estimators whose outputs may be related.
+
+    Parameters
+    ----------
+    |kernel|
+    coupling : "auto", int, LearnedCoupling, matrix or None, default=None
+        How outputs are related. A symmetric matrix is taken as it is, a DataFrame by its names: the prior covariance
+        of two outputs is the kernel times their entry. "auto" finds out what outputs have in common, a number does so
+        with so many common factors, `gramian.labels.LearnedCoupling` with further choices; outputs stay unrelated
+        unless folds that did not take part in learning approve. None leaves them unrelated.
+    |optimize|
+    |cv|
+    |regularization|
+    |intercept_variance|
+    |operator|
+    |rank|
+    |solver|
+    |tol|
+    |max_iter|
+    |warm_start|
+    |random_state|
+    |copy_X|
+
+    Attributes
+    ----------
+    |classes_|
+    coupling_ : ndarray of shape (n_outputs, n_outputs)
+        How outputs are related, if ``coupling`` is not None: the prior covariance of two of them is `kernel_` times
+        their entry. The identity if judges did not approve of a coupling.
+    n_couplings_ : int
+        How often judges approved, each time other folds; 0 means that outputs stay unrelated. For learned couplings.
+    judged_loss_ : float
+        Mean loss of the folds that judged, of what they approved of. For learned couplings.
+    |kernel_|
+    |kernels_|
+    |variances_|
+    |cv_loss_|
+    |optimization_path_|
+    |operator_|
+    |solution_|
+    |n_iter_|
+    |X_fit_|
+    |n_features_in_|
+    |feature_names_in_|
+    """
+
+    _: KW_ONLY
+    coupling: Any = None
+
+    _rules = FeatureMachine._rules | {"coupling": learned_coupling}
