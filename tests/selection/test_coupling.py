@@ -191,7 +191,7 @@ class Fitted:
     """A criterion that falls for ever, with judges whose loss rises beyond one unit."""
 
     n_folds, n_products = 4, 1
-    judging_weights = np.ones(3)
+    judging_weights, warm_start = np.ones(3), None
 
     def drive(self, folds):
         self.roles = folds

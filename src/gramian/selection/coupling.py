@@ -45,7 +45,7 @@ MAX_EVALUATIONS = 20  # for each role
 N_ROLES = 5
 # Standard errors of its mean by which the judged loss has to fall, and without which the other roles are spared.
 CONFIDENCE, HOPE, ROLES_TO_DESPAIR = 2.5, 0.5, 2
-FINAL_TOL = 1e-5  # relative gap of the fits that tell the cross-validated loss
+FINAL_TOL = 1e-4  # relative gap of the fits that tell the cross-validated loss
 
 
 @dataclass(frozen=True, eq=False)
