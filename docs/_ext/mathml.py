@@ -38,6 +38,7 @@ SYMBOLS = {
     "star": "⋆",
     "top": "⊤",
     "cdot": "·",
+    "ldots": "…",
     "times": "×",
     "circ": "∘",
     "to": "→",

@@ -31,6 +31,22 @@ def test_updates(limits, columns, dtype, rng, monkeypatch):
     np.testing.assert_allclose(products, (x * y).sum(axis=(0, 1)), **tight)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exponentials_of_classes(compiled, dtype, rng, monkeypatch):
+    """Shifted by the largest class, so that nothing overflows; NaN and infinity are passed on."""
+    monkeypatch.setattr(_fused, "COMPILED_ENTRIES", 1 if compiled else 10**9)
+    U = (1e4 * rng.normal(size=(30, 5, 2))).astype(dtype)
+    E, highest, sums = _fused.exponentials(U)
+    np.testing.assert_array_equal(highest, U.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(E, np.exp(U - highest), rtol=1e-6)
+    np.testing.assert_allclose(sums, E.sum(axis=1, keepdims=True), rtol=1e-6)
+    shares = _fused.divided(E.copy(), sums)
+    np.testing.assert_allclose(shares, E / sums, rtol=1e-6)
+    U[3, 2, 1] = np.nan
+    assert np.isnan(_fused.exponentials(U)[2][3, 0, 1])
+
+
 def test_in_place_only_if_compiled(rng):
     """Small arrays are left alone, views that are not contiguous too."""
     y, x = rng.normal(size=(2, 40, 7, 1))

@@ -1,23 +1,27 @@
 """What a fit says of itself is true: certificates of what is stored, weights, and numbers that cannot be held."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gramian import (
     HierarchicalSVC,
+    KernelCRF,
     KernelLogisticRegression,
     KernelRidge,
     KernelSVC,
     M3LClassifier,
     Pairs,
     PairwiseRidge,
+    Sequences,
 )
-from gramian.kernels import RBF, Linear, Precomputed
+from gramian.kernels import RBF, Linear, Matern, Precomputed
 from gramian.losses import Logistic, Squared, SquaredHinge
 from gramian.operators import Dense
 from gramian.solvers import Problem, kernel_cg, newton
+from gramian.testing import check_certificate
 
 # --- certificates of what is stored ---------------------------------------------------------------
 
@@ -182,3 +186,63 @@ def test_tables_of_pairs_are_copied(kernel, rng):
     before = model.predict(new)
     table[:] = 1.0
     np.testing.assert_array_equal(model.predict(new), before)
+
+
+# --- estimators whose optimum only L-BFGS knows -----------------------------------------------------------
+
+
+def test_the_gap_of_a_hierarchy_in_single_precision():
+    """Rows in float32 of a matrix with a large intercept: bounds were those of rounded sums."""
+    points = [
+        -0.87293947,
+        -1.1317614,
+        0.6272973,
+        0.27182275,
+        -1.4555264,
+        0.7060599,
+        0.11019177,
+        -0.47885096,
+        -0.7879131,
+    ]
+    X, y = np.array(points, dtype=np.float32)[:, None], np.array([0, 1, 2, 3, 2, 0, 1, 3, 2])
+    model = HierarchicalSVC(
+        {"P": [0, 1], "Q": {"R": [2, 3]}},
+        "similarity",
+        C=29.13,
+        kernel=Matern(1.1011),
+        intercept_variance=100.0,
+        tol=1e-6,
+        random_state=55,
+    )
+    check_certificate(model, X, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["flat", "orthogonal"])
+@pytest.mark.parametrize("kernel", [Linear(), RBF(1.0)])
+def test_the_gaps_of_hierarchies(method, kernel, dtype, rng):
+    X, y = rng.normal(size=(12, 2)).astype(dtype), np.arange(12) % 4
+    tree = {"P": [0, 1], "Q": {"R": [2, 3]}}
+    distance = check_certificate(
+        HierarchicalSVC(tree, method, C=1.0, kernel=kernel, tol=1e-2), X, y
+    )
+    assert distance > 0  # L-BFGS is better than a tolerance of 1 %
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_gap_of_label_sequences(dtype, rng):
+    X = Sequences(rng.normal(size=(12, 2)).astype(dtype), [5, 0, 1, 6])
+    y = X.split(np.arange(12) % 3)
+    model = KernelCRF(RBF(1.0), regularization=0.1, transition_variance=2.0, tol=1e-2)
+    assert check_certificate(model, X, y, rng.random(4)) > 0
+
+
+def test_a_gap_that_is_too_small_is_noticed(monkeypatch, rng):
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 4
+    model = HierarchicalSVC({"P": [0, 1], "Q": [2, 3]}, C=1.0, tol=0.1)
+    solved = HierarchicalSVC._solve
+    monkeypatch.setattr(
+        HierarchicalSVC, "_solve", lambda *a, **k: replace(solved(*a, **k), gap=0.0)
+    )
+    with pytest.raises(AssertionError, match=r"reports a gap of 0\.000e"):
+        check_certificate(model, X, y)

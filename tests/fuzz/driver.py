@@ -23,7 +23,7 @@ from threading import Lock
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent))
 
 BATCH = 250  # scenarios of one process
 SECONDS_EACH = 60  # of the processor, for one scenario; longer is a hang
@@ -59,7 +59,7 @@ def main():
 
 def one(kind, seed):
     """Run a scenario, or compare a certificate."""
-    import scenarios
+    from fuzz import scenarios
 
     if kind == "scenario":
         return scenarios.outcome(seed)

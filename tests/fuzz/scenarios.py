@@ -19,18 +19,16 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
+from fuzz import sequence_scenarios
+from fuzz.parts import SMOOTH, kernel_of, labels_of, options_of, pick, table, weights_of, wrapped
 
 import gramian
 from gramian import Pairs, kernels
 from gramian.testing import check_certificate
 
-BAD_VALUES = (
-    None, -1, 0, 1.5, np.nan, np.inf, -np.inf, 1e300, 1e-300, 10**400, True, "x", "", (), [], {}, object, b"a",
-    np.array([1.0]), 2**63, -0.0,
-)  # fmt: skip
-RARELY = 0.04  # how often a sensible argument is replaced by a hostile one
+METHODS = ["flat", "orthogonal", "similarity", "independent", "tree_loss"]
+SEQUENCES = 0.12  # share of scenarios with label sequences
 TREE = {"P": [0, 1], "Q": {"R": [2, 3]}}
 
 
@@ -53,10 +51,14 @@ def outcome(seed):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model, X, y, weights, new = _scenario(rng)
+            # a generator of its own says which kind, so that other seeds stay what they are
+            chain = np.random.default_rng([seed, 1]).random() < SEQUENCES
+            model, X, y, weights, new = (
+                sequence_scenarios.sequence_scenario(rng) if chain else _scenario(rng)
+            )
             described = f"{model!r} on {_brief(X)}, {_brief(y)}, {_brief(weights)}"
             with np.errstate(all="ignore"):
-                return _used(model, X, y, weights, new, described)
+                return _used(model, X, y, weights, new, described, rng)
     except Exception as error:
         kind = "named error" if _on_purpose(error) else "raw error"
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -64,13 +66,15 @@ def outcome(seed):
         return Outcome(kind, text[:1500])
 
 
-def _used(model, X, y, weights, new, described):
+def _used(model, X, y, weights, new, described, rng):
     """Fit and predict."""
     model.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
     values = {"predict": model.predict(new)}
     for name in ("decision_function", "predict_proba"):
         if hasattr(model, name):
             values[name] = getattr(model, name)(new)
+    if isinstance(model, gramian.KernelCRF):
+        values |= sequence_scenarios.answers(model, new, rng)
     solution = getattr(model, "solution_", None)
     if solution is not None:
         values |= {"gap": solution.gap, "objective": solution.objective}
@@ -99,141 +103,9 @@ def _brief(value):
     return repr(value)[:80]
 
 
-# --- data ------------------------------------------------------------------------------------------------
-
-
-def _pick(rng, choices):
-    return choices[rng.integers(len(choices))]
-
-
-def _table(rng, n, d):
-    """Numbers of some kind."""
-    X = rng.normal(size=(n, d))
-    kind = rng.integers(12)
-    if kind == 0:
-        X *= _pick(rng, [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300])
-    elif kind == 1:
-        X[:] = X[0]
-    elif kind == 2:
-        X = X[rng.integers(max(1, n // 3), size=n)]
-    elif kind == 3:
-        X = np.where(rng.random((n, d)) < 0.7, 0.0, X)
-    elif kind == 4:
-        X = rng.standard_cauchy((n, d)) ** 3
-    elif kind == 5:
-        X += _pick(rng, [1e3, 1e8, 1e15])
-    elif kind == 6 and rng.random() < 0.5:
-        X[rng.integers(n), rng.integers(d)] = _pick(rng, [np.nan, np.inf, -np.inf])
-    return X
-
-
-def _wrapped(rng, X):
-    """The table in some dtype, layout and container."""
-    X = X.astype(
-        _pick(rng, [np.float64, np.float64, np.float32, np.float32, np.float16, np.int64, object])
-    )
-    kind = rng.integers(12)
-    if X.dtype == object or X.dtype == np.float16:
-        return X
-    if kind == 0:
-        return np.asfortranarray(X)
-    if kind == 1:
-        return np.repeat(X, 2, axis=1)[:, ::2]
-    if kind == 2:
-        X.setflags(write=False)
-        return X
-    if kind in (3, 4):
-        return _pick(rng, [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])(X)
-    if kind == 5:
-        return X.tolist()
-    if kind == 6:
-        return pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])])
-    return X
-
-
-def _weights(rng, n):
-    kind = rng.integers(14)
-    if kind > 7:
-        return None
-    every = (
-        rng.random(n), np.ones(n), rng.integers(0, 2, n).astype(float), np.zeros(n), np.full(n, 1e300),
-        np.full(n, 1e-300), rng.random(n) * 10.0 ** rng.integers(-12, 12, n), rng.random(n),
-    )  # fmt: skip
-    weights = every[kind]
-    if kind == 7:
-        return _pick(
-            rng,
-            [
-                weights[:-1],
-                -weights,
-                weights * np.nan,
-                "balanced",
-                weights[:, None],
-                weights.tolist(),
-            ],
-        )
-    return weights
-
-
-def _labels(rng, n, kind):
-    """Targets of a kind; sometimes of another one."""
-    if rng.random() < RARELY:
-        kind = _pick(rng, ["classes", "numbers", "signs", "names", "many", "odd"])
-    if kind == "classes":
-        return rng.integers(0, _pick(rng, [1, 2, 2, 3, 4]), n)
-    if kind == "signs":
-        return rng.integers(0, 2, n)
-    if kind == "names":
-        return np.array(["a", "b", "c", "ü"])[rng.integers(0, 4, n)]
-    if kind == "many":
-        Y = rng.integers(0, 2, (n, int(rng.integers(1, 5))))
-        return sp.csr_array(Y) if rng.random() < 0.1 else Y
-    if kind == "numbers":
-        y = rng.normal(size=n) * _pick(rng, [1, 1, 1, 0, 1e-50, 1e-300, 1e10, 1e40, 1e200])
-        return y.astype(np.float32) if rng.random() < 0.2 else y
-    every = (
-        rng.normal(size=n) * np.nan, np.array([1, "a", None] * n, dtype=object)[:n], np.zeros((n, 2, 2)), "abc", None,
-        rng.normal(size=(n, 3)), np.full(n, 7), rng.integers(0, 2, n + 1), np.array([b"x"] * n), 1j * np.ones(n),
-    )  # fmt: skip
-    return _pick(rng, every)
-
-
-def _kernel(rng):
-    scale = (
-        float(10.0 ** rng.normal(0, 0.5))
-        if rng.random() < 0.9
-        else _pick(rng, [1e-200, 1e200, 1e-5, 1e5])
-    )
-    every = (
-        "rbf", "linear", "matern32", "matern52", kernels.RBF(scale), kernels.Matern(scale), kernels.Linear(),
-        kernels.RationalQuadratic(scale, float(10.0 ** rng.normal())), 2.0 * kernels.RBF(scale) + kernels.Linear(),
-        kernels.Polynomial() if hasattr(kernels, "Polynomial") else kernels.Linear(), "precomputed",
-    )  # fmt: skip
-    return _pick(rng, every)
-
-
 # --- estimators ------------------------------------------------------------------------------------------
 
 
-def _options(rng, sensible):
-    """Some parameters with sensible values, seldom with hostile ones."""
-    chosen = {name: _pick(rng, values) for name, values in sensible.items() if rng.random() < 0.5}
-    for name in sensible:
-        if rng.random() < RARELY / 2:
-            chosen[name] = _pick(rng, BAD_VALUES)
-    return chosen
-
-
-SMOOTH = {
-    "optimize": [None, None, "auto", "cv"],
-    "cv": [2, 3],
-    "regularization": ["auto", 1.0, 1e-3, 1e3, 1e-8, 1e-14],
-    "intercept_variance": [0.0, 1.0, 1e4, 1e15],
-    "tol": [1e-8, 1e-3, 1e-12, 0.0],
-    "max_iter": [None, 1, 20],
-    "random_state": [None, 0, 1],
-    "warm_start": [False, True],
-}
 FEATURES = SMOOTH | {
     "operator": ["auto", "dense", "streamed", "low_rank"],
     "solver": ["auto", "newton", "kernel_cg", "exact", "parameter_cg"],
@@ -253,28 +125,28 @@ MARGIN = {
 
 def _features(rng, estimator, kind, options):
     """An estimator of single examples with its data."""
-    n, d = int(_pick(rng, [1, 2, 3, 5, 8, 13, 30, 60])), int(_pick(rng, [1, 2, 5, 20]))
-    kernel = _kernel(rng)
-    X, new = _table(rng, n, d), rng.normal(size=(4, d))
+    n, d = int(pick(rng, [1, 2, 3, 5, 8, 13, 30, 60])), int(pick(rng, [1, 2, 5, 20]))
+    kernel = kernel_of(rng)
+    X, new = table(rng, n, d), rng.normal(size=(4, d))
     if isinstance(kernel, str) and kernel == "precomputed":
         Z = np.clip(np.nan_to_num(X), -1e3, 1e3)
         X, new = Z @ Z.T, new @ Z.T
         if rng.random() < 0.1:
             X = X - 2.0 * np.eye(n)
     model = estimator(kernel=kernel, **options)
-    return model, _wrapped(rng, X), _labels(rng, n, kind), _weights(rng, n), new
+    return model, wrapped(rng, X), labels_of(rng, n, kind), weights_of(rng, n), new
 
 
 def _classifier(rng):
-    options = _options(rng, FEATURES | {"class_weight": [None, "balanced", {0: 1.0, 1: 2.0}]})
-    estimator = _pick(rng, [gramian.KernelLogisticRegression, gramian.KernelSVC])
+    options = options_of(rng, FEATURES | {"class_weight": [None, "balanced", {0: 1.0, 1: 2.0}]})
+    estimator = pick(rng, [gramian.KernelLogisticRegression, gramian.KernelSVC])
     if estimator is gramian.KernelLogisticRegression and rng.random() < 0.2:
         options["hierarchy"] = TREE
     return _features(rng, estimator, "classes", options)
 
 
 def _ridge(rng):
-    return _features(rng, gramian.KernelRidge, "numbers", _options(rng, FEATURES))
+    return _features(rng, gramian.KernelRidge, "numbers", options_of(rng, FEATURES))
 
 
 def _many_labels(rng):
@@ -284,21 +156,21 @@ def _many_labels(rng):
         "label_correlation": [None, None, "pearson"],
         "class_weight": [None, "balanced"],
     }
-    return _features(rng, gramian.M3LClassifier, "many", _options(rng, MARGIN | more))
+    return _features(rng, gramian.M3LClassifier, "many", options_of(rng, MARGIN | more))
 
 
 def _tree_labels(rng):
     more = {
-        "method": ["flat", "orthogonal", "similarity", "independent", "tree_loss"],
+        "method": METHODS,
         "class_weight": [None, "balanced"],
         "hierarchy": [TREE],
     }
-    options = {"hierarchy": TREE} | _options(rng, MARGIN | more)
+    options = {"hierarchy": TREE} | options_of(rng, MARGIN | more)
     return _features(rng, gramian.HierarchicalSVC, "classes", options)
 
 
 def _pairs(rng):
-    estimator, kind = _pick(
+    estimator, kind = pick(
         rng,
         [
             (gramian.PairwiseRidge, "numbers"),
@@ -317,40 +189,40 @@ def _pairs(rng):
             "gaussian",
         ]
     }
-    options = _options(rng, SMOOTH | more)
+    options = options_of(rng, SMOOTH | more)
     m, q, d = (int(rng.integers(1, 8)) for _ in range(3))
     n = int(rng.integers(1, m * q + 1))
-    left = _table(rng, m, d)
+    left = table(rng, m, d)
     one = options.get("pairwise_kernel") in ("symmetric", "antisymmetric")
-    right = None if one or rng.random() < 0.2 else _table(rng, q, d)
+    right = None if one or rng.random() < 0.2 else table(rng, q, d)
     sizes = m, m if right is None else q
     rows = [rng.integers(0, size, n) for size in sizes]
     new = [rng.integers(0, size, 4) for size in sizes]
     if rng.random() < 0.1:
-        X = _wrapped(rng, np.c_[left[rows[0]], (left if right is None else right)[rows[1]]])
+        X = wrapped(rng, np.c_[left[rows[0]], (left if right is None else right)[rows[1]]])
         fresh = rng.normal(size=(4, 2 * d))
     else:
         X, fresh = Pairs(left, right, *rows), Pairs(left, right, *new)
-    return estimator(**options), X, _labels(rng, n, kind), _weights(rng, n), fresh
+    return estimator(**options), X, labels_of(rng, n, kind), weights_of(rng, n), fresh
 
 
 def _described_classes(rng):
-    n, d = int(_pick(rng, [2, 5, 13, 30])), int(_pick(rng, [1, 3]))
+    n, d = int(pick(rng, [2, 5, 13, 30])), int(pick(rng, [1, 3]))
     signatures = {k: rng.integers(0, 2, 4) for k in range(5)}
     if rng.random() < 0.5:
         model = gramian.ZeroShotClassifier(signatures)
     else:
-        options = _options(
+        options = options_of(
             rng,
             {"mapping": ["nearest", "direct"], "shrinkage": [0.1, 0.0, 1.0], "estimator": [None]},
         )
         model = gramian.AttributeClassifier(signatures, **options)
-    X = _table(rng, n, d)
+    X = table(rng, n, d)
     return (
         model,
-        _wrapped(rng, X),
-        _labels(rng, n, "classes"),
-        _weights(rng, n),
+        wrapped(rng, X),
+        labels_of(rng, n, "classes"),
+        weights_of(rng, n),
         rng.normal(size=(4, d)),
     )
 
@@ -364,7 +236,7 @@ def _scenario(rng):
         + [_pairs] * 3
         + [_described_classes]
     )
-    return _pick(rng, makers)(rng)
+    return pick(rng, makers)(rng)
 
 
 # --- certificates ----------------------------------------------------------------------------------------
@@ -376,26 +248,28 @@ def certificate_outcome(seed, dtype):
     n, d = int(rng.integers(5, 40)), int(rng.integers(1, 5))
     X = rng.normal(size=(n, d)).astype(dtype)
     scale = float(10.0 ** rng.normal(0, 0.3))
-    kernel = _pick(
+    kernel = pick(
         rng, [kernels.RBF(scale), kernels.Matern(scale), kernels.Linear(), scale * kernels.RBF(1.0)]
     )
     weights = rng.random(n) if rng.random() < 0.3 else None
     shared = {
         "tol": float(10.0 ** -rng.integers(1, 10)),
-        "intercept_variance": float(_pick(rng, [0.0, 1.0, 100.0])),
+        "intercept_variance": float(pick(rng, [0.0, 1.0, 100.0])),
     }
     smooth = {
         "regularization": float(10.0 ** rng.uniform(-5, 2)),
-        "solver": _pick(rng, ["auto", "newton", "kernel_cg", "exact", "parameter_cg"]),
-        "operator": _pick(rng, ["auto", "dense", "streamed"]),
+        "solver": pick(rng, ["auto", "newton", "kernel_cg", "exact", "parameter_cg"]),
+        "operator": pick(rng, ["auto", "dense", "streamed"]),
     }
-    name = _pick(rng, ["softmax", "tree", "logistic", "svc", "ridge", "m3l", "pairs"])
+    name = pick(
+        rng, ["softmax", "tree", "logistic", "svc", "ridge", "m3l", "pairs", "contrasts", "chain"]
+    )
     classes = np.r_[0, 1, 2, 3, rng.integers(0, 4, n - 4)]
     if name == "m3l":
         Y = np.r_[[[0, 0, 0]], [[1, 1, 1]], rng.integers(0, 2, (n - 2, 3))]
         R = None if rng.random() < 0.5 else np.corrcoef(rng.normal(size=(3, 12)))
-        options = {"loss": _pick(rng, ["hamming", "squared_hinge"]), "label_correlation": R}
-        solver = _pick(
+        options = {"loss": pick(rng, ["hamming", "squared_hinge"]), "label_correlation": R}
+        solver = pick(
             rng,
             ["auto", "blocked", "smo"]
             if kernel.linear_variance is None
@@ -405,10 +279,24 @@ def certificate_outcome(seed, dtype):
             float(10.0 ** rng.uniform(-3, 1)), kernel=kernel, solver=solver, **options, **shared
         )
         y = Y
+    elif name == "contrasts":
+        options = {"method": pick(rng, METHODS), "random_state": int(rng.integers(100))}
+        C = float(10.0 ** rng.uniform(-3, 2))
+        model = gramian.HierarchicalSVC(TREE, C=C, kernel=kernel, **options, **shared)
+        y = classes
+    elif name == "chain":
+        lengths = rng.multinomial(n, np.ones(6) / 6)
+        X = gramian.Sequences(X, lengths)
+        y = X.split(rng.integers(0, 3, n))
+        weights = None if weights is None else rng.random(6)
+        options = {"ends": bool(rng.random() < 0.5), "optimize": None} | smooth
+        options["solver"] = pick(rng, ["auto", "newton", "kernel_cg"])
+        variance = float(10.0 ** rng.uniform(-2, 2))
+        model = gramian.KernelCRF(kernel, transition_variance=variance, **options, **shared)
     elif name == "pairs":
         left, right = rng.normal(size=(5, d)).astype(dtype), rng.normal(size=(6, d)).astype(dtype)
         X = Pairs(left, right, rng.integers(0, 5, n), rng.integers(0, 6, n))
-        estimator, y = _pick(
+        estimator, y = pick(
             rng,
             [
                 (gramian.PairwiseRidge, rng.normal(size=n)),

@@ -125,10 +125,9 @@ def domain(request, monkeypatch):
     if request.param == "logarithms":
         real = recursions.sweep
 
-        def all_lost(first, last, bounds, live, *rest):
-            real(first, last, bounds, live, *rest)
-            lengths = np.diff(bounds)
-            rest[-1][:] = live & (lengths > 0)
+        def all_lost(first, last, units, *rest):
+            real(first, last, units, *rest)
+            units.lost[:] = units.live & (np.diff(units.bounds) > 0)
 
         monkeypatch.setattr(marginals_module.recursions, "sweep", all_lost)
     return request.param

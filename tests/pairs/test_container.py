@@ -425,3 +425,16 @@ class TestScikitLearn:
         mixed, y = shuffle(self.pairs, self.y, random_state=0)
         np.testing.assert_array_equal(self.y[mixed.left_index * 5 + mixed.right_index], y)
         assert len(resample(self.pairs, n_samples=50, random_state=0)) == 50
+
+
+@pytest.mark.parametrize(
+    ("table", "index", "message"),
+    [
+        ([[1, 2], [3]], [0], "left must be an array, or lists of one length"),
+        (np.eye(2), [[0], [0, 1]], "left_index must be an array, or lists of one length"),
+        (np.array([[10**400]], dtype=object), [0], "left must hold numbers"),
+    ],
+)
+def test_ragged_lists_and_numbers_beyond_floats_are_named(table, index, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Pairs(table, None, index, [0])

@@ -374,3 +374,16 @@ class TestScikitLearn:
         mixed, y = shuffle(self.X, self.y, random_state=0)
         np.testing.assert_array_equal(mixed.flat(y) == "yes", mixed.positions[:, 0] > 0)
         assert len(resample(self.X, n_samples=50, random_state=0)) == 50
+
+
+@pytest.mark.parametrize(
+    ("positions", "lengths", "message"),
+    [
+        ([[1, 2], [3]], [2], "positions must be an array, or lists of one length"),
+        (np.eye(2), [[1], [1, 0]], "lengths must be an array, or lists of one length"),
+        (np.array([[10**400]], dtype=object), [1], "positions must hold numbers"),
+    ],
+)
+def test_ragged_lists_and_numbers_beyond_floats_are_named(positions, lengths, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Sequences(positions, lengths)

@@ -86,3 +86,21 @@ def test_the_best_bounds_count():
 def test_a_negative_tolerance_is_refused(tol):
     with pytest.raises(ValueError, match="tol must be >= 0"):
         History(tol, 1, None, 1)
+
+
+def test_gaps_that_fall_by_chance_are_no_progress():
+    """Where rounding rules, gaps of 1e8 to 1e18 follow each other while the dual hardly rises."""
+    history, status, iteration = DualHistory(1e-6, 1000, None, 50), None, 0
+    sizes = np.random.default_rng(0).uniform(8, 18, size=1001)
+    while status is None:
+        dual, gap = 5e4 + 10.0 * iteration, 10.0 ** sizes[iteration] if iteration else 1e5
+        status = history.verdict(np.empty, dual + gap, gap)
+        iteration += 1
+    assert (status, history.n_iter) == ("stalled", 50)
+
+
+def test_a_dual_that_rises_is_progress_although_the_gap_does_not_fall():
+    history = DualHistory(1e-6, 200, None, 50)
+    statuses = [history.verdict(np.empty, 1.0, 0.5 - 1e-4 * k) for k in range(201)]
+    assert statuses[-1] == "max_iter"
+    assert set(statuses[:-1]) == {None}

@@ -56,6 +56,16 @@ def to_numpy(array: Array) -> np.ndarray:
         return np.asarray(array)
 
 
+def given_array(name: str, values: Any) -> np.ndarray:
+    """Return what a user gave as a NumPy array; rows of different lengths are an error that names the argument."""
+    try:
+        return values.to_numpy() if hasattr(values, "to_numpy") else to_numpy(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array, or lists of one length: {error} Give every row the same number of values."
+        ) from None
+
+
 def column(weights: Array, like: Array) -> Array:
     """Shape weights ``(n,)`` or ``(n, q)`` so that they broadcast against ``(n, C)`` or ``(n, C, q)``."""
     xp = namespace(weights)
@@ -83,6 +93,16 @@ def row_blocks(n_rows: int, bytes_per_row: int, block_bytes: int) -> list[slice]
     """Cut ``n_rows`` rows into blocks of at most ``block_bytes`` (and at least one row)."""
     size = max(1, min(n_rows, block_bytes // max(1, bytes_per_row)))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
+    """Xᵀ A of a NumPy or sparse X with sums in float64, without a copy of X in that precision."""
+    if sp.issparse(X):
+        return np.asarray(X.T @ A)
+    out = np.zeros((X.shape[1], A.shape[1]))
+    for block in row_blocks(X.shape[0], 8 * X.shape[1], BLOCK_BYTES):
+        out += X[block].astype(np.float64, copy=False).T @ A[block]
+    return out
 
 
 def itemsize(array: Array) -> int:

@@ -16,6 +16,8 @@ Rule = Callable[[str, Any], None]
 
 positive: Rule = partial(check_number, strict=True)
 not_negative: Rule = check_number
+# squares of larger ones, and their products with coefficients, cannot be represented
+variance: Rule = partial(check_number, high=1e100)
 count: Rule = partial(check_number, low=1, whole=True)
 flag: Rule = check_flag
 

@@ -31,6 +31,7 @@ from gramian.estimators.rules import (
     positive_or_auto,
     search,
     seed,
+    variance,
 )
 from gramian.estimators.targets import SmoothTargets
 from gramian.kernels import Kernel
@@ -120,7 +121,7 @@ class KernelMachine(CallbackSupportMixin, Model):
     _rules = {
         "optimize": search,
         "regularization": positive_or_auto,
-        "intercept_variance": not_negative,
+        "intercept_variance": variance,
         "tol": not_negative,
         "max_iter": optional_count,
         "warm_start": flag,

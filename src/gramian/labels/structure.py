@@ -20,6 +20,8 @@ from gramian.labels.correlation.inputs import symmetric_array
 class LabelStructure(ABC):
     """Base class of label Gram matrices."""
 
+    is_diagonal = False
+
     @abstractmethod
     def mix(self, B: Array) -> Array:
         """Return ``B S`` along axis 1."""
@@ -63,6 +65,8 @@ class Identity(LabelStructure):
     array([[1., 1.]])
     """
 
+    is_diagonal = True
+
     def mix(self, B: Array) -> Array:
         return B
 
@@ -105,6 +109,8 @@ class Scalar(Variances):
     array([[3., 3.]])
     """
 
+    is_diagonal = True
+
     def __init__(self, variance: float):
         check_number("variance", variance, strict=True)
         self.variance = float(variance)
@@ -139,6 +145,8 @@ class Diagonal(Variances):
     >>> Diagonal([1.0, 3.0]).mix(np.ones((1, 2)))
     array([[1., 3.]])
     """
+
+    is_diagonal = True
 
     def __init__(self, variances: Any, groups: Any = None):
         self.variances = checked_variances("variances", variances)

@@ -12,6 +12,7 @@ from gramian.losses.chain.likelihood import (
     ChainLikelihood,
     PartialChainLikelihood,
 )
+from gramian.losses.features import FeatureLoss
 from gramian.losses.logistic import Logistic, sigmoid
 from gramian.losses.observed_squared import ObservedSquared
 from gramian.losses.partial_softmax import PartialSoftmax
@@ -26,6 +27,7 @@ __all__ = [
     "Curvature",
     "CurvatureDifference",
     "DiagonalCurvature",
+    "FeatureLoss",
     "Logistic",
     "Loss",
     "ObservedSquared",

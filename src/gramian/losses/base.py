@@ -26,6 +26,10 @@ class Curvature(ABC):
     def apply(self, V: Array) -> Array:
         """Return ``W V``."""
 
+    def jacobi(self) -> Array | None:
+        """Return about the diagonal of W, of the shape of U, or None if it is not known."""
+        return None
+
 
 class DiagonalCurvature(Curvature):
     """W = D: outputs are not coupled by the loss.

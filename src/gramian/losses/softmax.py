@@ -7,6 +7,7 @@ targets. Gradient ``π − y``, curvature ``diag π − π πᵀ``.
 from __future__ import annotations
 
 from gramian._core.arrays import Array, namespace, total
+from gramian._core.fused import divided, exponentials
 from gramian.losses.base import Loss, SoftmaxCurvature, weighted
 
 
@@ -46,9 +47,8 @@ def softmax(U: Array) -> Array:
     >>> softmax(np.zeros((1, 2)))
     array([[0.5, 0.5]])
     """
-    xp = namespace(U)
-    shifted = xp.exp(U - xp.max(U, axis=1, keepdims=True))
-    return shifted / xp.sum(shifted, axis=1, keepdims=True)
+    E, _, sums = exponentials(U)
+    return divided(E, sums)
 
 
 def log_sum_exp(U: Array) -> Array:
@@ -61,6 +61,5 @@ def log_sum_exp(U: Array) -> Array:
     >>> log_sum_exp(np.array([[1000.0, 1000.0]])).round(4)
     array([[1000.6931]])
     """
-    xp = namespace(U)
-    highest = xp.max(U, axis=1, keepdims=True)
-    return highest + xp.log(xp.sum(xp.exp(U - highest), axis=1, keepdims=True))
+    _, highest, sums = exponentials(U)
+    return highest + namespace(U).log(sums)

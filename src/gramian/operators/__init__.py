@@ -13,6 +13,7 @@ from gramian.operators.outputs.label_mixed import LabelMixed
 from gramian.operators.outputs.lifted import Lifted
 from gramian.operators.outputs.separate import Separate
 from gramian.operators.outputs.transitions import Transitions
+from gramian.operators.outputs.weights import Weights
 from gramian.operators.pairs.gram import PairGram
 from gramian.operators.pairs.route import Route
 from gramian.operators.pairs.sampled_kronecker import SampledKronecker
@@ -38,6 +39,7 @@ __all__ = [
     "Streamed",
     "Transitions",
     "TreeCode",
+    "Weights",
     "choose_operator",
     "cross_operator",
 ]

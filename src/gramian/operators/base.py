@@ -85,6 +85,11 @@ class Operator(ABC):
         """
         return None, A
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether 𝒦 is a diagonal matrix, and `diagonal` all of it."""
+        return False
+
     def kronecker(self) -> KroneckerForm | None:
         """Return the factors if this is K ⊗ T with reordered rows, plus a constant for an intercept; else None."""
         return None

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core.arrays import to_numpy
+from gramian._core.tables import is_frame
 from gramian.pairs.matching import distinct_rows
-from gramian.pairs.tables import checked_table, is_frame, rows_of_ids
+from gramian.pairs.tables import checked_table, rows_of_ids
 
 
 def sides_of_wide(X: Any, left_columns: Any, right_columns: Any) -> tuple[Any, Any, Any, Any]:

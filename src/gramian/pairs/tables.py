@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import to_numpy
+from gramian._core import tables
+from gramian._core.arrays import given_array
 
 
 class Side(NamedTuple):
@@ -41,52 +42,14 @@ class Side(NamedTuple):
         return self._replace(table=self.table.toarray() if sparse else sp.csr_array(self.table))
 
 
-def is_frame(values: Any) -> bool:
-    """Whether the values are a DataFrame, of pandas or of another library."""
-    return hasattr(values, "columns") and hasattr(values, "to_numpy")
-
-
 def checked_table(name: str, table: Any) -> Any:
     """Return a finite table as float32 or float64, C-contiguous or csr_array."""
-    if sp.issparse(table):
-        table = sp.csr_array(table)
-    else:
-        table = table.to_numpy() if is_frame(table) else to_numpy(table)
-    if table.dtype.kind == "O":
-        try:
-            table = table.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must hold numbers: {error}. Encode text first.") from None
-    if table.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} must hold real numbers, got dtype {table.dtype}. Encode text first."
-        )
-    if table.ndim != 2:
-        raise ValueError(
-            f"{name} must have shape (objects, features), got {table.shape}. "
-            "Reshape one feature by values.reshape(-1, 1)."
-        )
-    dtype = np.float32 if table.dtype == np.float32 else np.float64
-    if sp.issparse(table):
-        table = sp.csr_array(table, dtype=dtype)
-        if not table.has_canonical_format:
-            table = table.copy()  # the caller's array stays as it is
-            table.sum_duplicates()
-        rows = np.unique(table.tocoo().row[~np.isfinite(table.data)])
-    else:
-        table = np.ascontiguousarray(table, dtype=dtype)
-        rows = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if len(rows):
-        raise ValueError(
-            f"{name} must be finite, but row {rows[0]} holds NaN or infinity ({len(rows)} such rows). "
-            "Impute or drop them first."
-        )
-    return table
+    return tables.checked_table(name, table, "objects", "Encode text first.")
 
 
 def checked_index(name: str, index: Any, table: str, n_objects: int) -> np.ndarray:
     """Return row numbers of a table as a new int64 array of shape (n,)."""
-    values = index.to_numpy() if hasattr(index, "to_numpy") else np.asarray(index)
+    values = given_array(name, index)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must have shape (n,), one row number for each pair; got {values.shape}."

@@ -94,9 +94,15 @@ class ChainPrior:
         return None if tied is None else np.append(tied, tied.max() + 1)
 
     def starts(self) -> np.ndarray:
-        """Log-parameters to look at before a descent."""
+        """Log-parameters to look at before a descent: scores of transitions are as large as those of positions.
+
+        Where functions of positions have a larger variance, labels are more certain, and so are transitions.
+        """
         starts = self.positions.starts()
-        return np.column_stack([starts, np.full(len(starts), np.log(self.variance))])
+        of_positions = np.char.startswith(np.array(self.positions.names), "variance")
+        larger = (starts - self.positions.theta)[:, of_positions].max(axis=1, initial=-np.inf)
+        of_transitions = np.log(self.variance) + np.where(np.isfinite(larger), larger, 0.0)
+        return np.column_stack([starts, np.clip(of_transitions, *self.bounds[-1])])
 
     def with_variances_only(self) -> ChainPrior:
         """Return a copy of which only the variances are learned."""
@@ -118,12 +124,18 @@ class ChainPrior:
     # --- operators ----------------------------------------------------------------------------
 
     def operator(
-        self, X: Any, like: Array, gram: GramSettings, *, learning: bool = False
+        self,
+        X: Any,
+        like: Array,
+        gram: GramSettings,
+        *,
+        learning: bool = False,
+        dtype: Any = None,
     ) -> tuple[Operator, OperatorRecord]:
-        """The Gram operator on training sequences."""
+        """The Gram operator on training sequences; see `Prior.operator`."""
         rows = X.n_positions
         on_positions, record = self.positions.operator(
-            X.positions, like[:rows, ...], gram, learning=learning
+            X.positions, like[:rows, ...], gram, learning=learning, dtype=dtype
         )
         n_ends = 2 if self.ends else 0
         below = Transitions(self.variance, self._structure(), self.n_classes, n_ends, like)

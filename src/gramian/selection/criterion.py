@@ -46,6 +46,7 @@ from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.newton_system import solve_newton_system
 from gramian.solvers.rkhs.recorder import Recorder
 
+MAX_STEPS = 30  # of Newton in the fits; more are wanted only where rounding errors are in the way
 MAX_ADJOINT_STEPS = 500  # of conjugate gradients
 FINEST_TOL = 1e-10  # relative gap below which fits are not refined further
 
@@ -178,7 +179,7 @@ class CrossValidationCriterion:
         recorder = Recorder(folds, tol, MAX_ADJOINT_STEPS, None, patience=0)
         xp = namespace(folds.targets)
         while True:
-            solution = newton(folds, start=self.warm_start[0], tol=tol)
+            solution = newton(folds, start=self.warm_start[0], tol=tol, max_iter=MAX_STEPS)
             A = xp.reshape(solution.coefficients, folds.shape)
             U = xp.reshape(solution.latent, folds.shape)
             r = folds.loss.gradient(U, folds.targets, self._held_out)
@@ -188,6 +189,8 @@ class CrossValidationCriterion:
             recorder.n_products += solution.n_products
             self.warm_start, self.latent = (A, F), U
             if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
+                break
+            if solution.status != "converged":  # rounding is in the way: no other tolerance helps
                 break
             tol = max(FINEST_TOL, tol / 100)
         if self._judging is not None:

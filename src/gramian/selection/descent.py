@@ -6,6 +6,10 @@ tolerance follows the square of the relative gradient: the error stays a few per
 optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
 when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
 
+What a descent on fewer rows learned about curvature is not lost: a later one with the same variables moves in
+coordinates in which the BFGS matrix of the earlier one is the identity (see `curvature`), and its first step is that of
+a quasi-Newton method.
+
 No step leads further than a radius from where a descent began; there SciPy starts anew. A descent ends with a small
 enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
 tight fits show no descent.
@@ -23,24 +27,25 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.selection.curvature import quasi_newton_basis
+
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
 WORTH_GOING_ON = (
     0.01  # of the value, by one more step of the kind that led to the lowest of several points
 )
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
+GRADIENT_ERROR = 0.04  # relative, for fits to a relative gap of one; it goes with the root
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
 # Log-units that each parameter moves at first, in the mean square, and that no step leads further than from where a
 # descent began: extremes are costly to evaluate. The second pair is for descents from where one on fewer rows ended.
 FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
-# Evaluations without a better one for the folds that judge, after which a descent or a path is in vain. A descent has
-# trial steps.
-JUDGES_PATIENCE, PATH_PATIENCE = 5, 2
-LEAST_SHARE = (
-    0.02  # of the length of theta, below which a path that follows the gradient has come to its end
+JUDGES_PATIENCE = (
+    5  # evaluations without a better one for the folds that judge: a descent is then in vain
 )
+ROUNDING = 1e-12  # of log-parameters
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
 
 
@@ -67,10 +72,11 @@ class Evaluation(NamedTuple):
     seconds: float
     n_samples: int
     judged: float
+    tol: float  # relative gap of its fits
     judged_losses: np.ndarray | None  # of the single examples behind it
 
 
-class _Stop(Exception):
+class Stop(Exception):
     """Ends SciPy's minimiser from within."""
 
 
@@ -109,6 +115,7 @@ class Descent:
         self.free = bounds[:, 0] < bounds[:, 1]
         self.criterion: Any = None
         self.begun: list[tuple[int, int]] = []  # rows and variables of the descents so far
+        self.pairs: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}  # steps by variables
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -137,7 +144,7 @@ class Descent:
         ended = None if self.free.any() else self._only_evaluated()
         while ended is None:
             moved_from, self.misled = self.theta, False
-            with contextlib.suppress(_Stop):
+            with contextlib.suppress(Stop):
                 self._within_box(tol)
             self.theta = self._best().theta
             stuck = self.misled or np.array_equal(self.theta, moved_from)
@@ -145,46 +152,21 @@ class Descent:
             if ended is None and stuck:  # value and gradient disagree: look closer, from here
                 self.caution /= 100
                 self._look_closer()
+            elif ended is not None and self._is_doubtful(tol):
+                ended = None
+                self._look_closer()
         self.accepted.update(self.kept)
+        self._remember()
         return (self._best().theta, *ended)
 
-    def follow(
-        self,
-        criterion: Criterion,
-        n_samples: int,
-        theta: np.ndarray,
-        logs: np.ndarray,
-        share: float,
-    ) -> tuple[np.ndarray, str, bool]:
-        """Follow the gradient of a criterion that folds judge.
-
-        Each step moves log-parameters by ``share`` in the mean square, others by this share of their length. That makes
-        a path for judges to choose from, evenly spaced on a logarithmic scale; a line search would leap over what they
-        are looking for. Where the value rises, it goes back and takes half the share. Returns what `minimise` returns.
-        """
-        self._begin(criterion, n_samples, theta, None)
-        self.patience = PATH_PATIENCE
-        best: Evaluation | None = None
-        with contextlib.suppress(_Stop):
-            while share > LEAST_SHARE:
-                self.tol = LOOSEST_TOL
-                row = self._evaluated(theta)
-                if best is None or row.loss < best.loss:
-                    best = row
-                    self.accepted.add(len(self.rows) - 1)
-                else:
-                    share /= 2
-                step = np.zeros_like(theta)
-                for part, size in (
-                    (self.free & logs, np.sqrt(np.sum(self.free & logs))),
-                    (self.free & ~logs, np.linalg.norm(best.theta[self.free & ~logs])),
-                ):
-                    slope = best.gradient[part]
-                    step[part] = share * size * slope / (np.linalg.norm(slope) or 1.0)
-                theta = np.clip(best.theta - step, *self.bounds.T)
-        self.theta = self._best().theta
-        message, converged = self._ended(0.0, stuck=True) or ("", True)
-        return self.theta, message, converged
+    def _remember(self) -> None:
+        """Keep steps and changes of the gradient, relative to the loss, for descents on more rows."""
+        known = [self.rows[k] for k in dict.fromkeys(self.kept)]
+        places = [self._one_each(row.theta) for row in known]
+        scale = abs(known[-1].loss) or 1.0  # the same for all: curvature is that of the loss
+        slopes = [self._driving(row.gradient) / scale for row in known]
+        steps = zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True)
+        self.pairs.setdefault(places[0].size, []).extend(steps)
 
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
@@ -193,7 +175,7 @@ class Descent:
         orders of magnitude look like convergence to a descent.
         """
         self._begin(criterion, n_samples, thetas[0], None)
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             for theta in thetas:
                 self._looked_at(theta)
             self._go_on()
@@ -206,12 +188,12 @@ class Descent:
         return self._evaluated(theta)
 
     def _go_on(self) -> None:
-        """Repeat the step from the second lowest point to the lowest one, up to the bounds."""
+        """Repeat the step from the second lowest point to the lowest one, downhill and up to the bounds."""
         seen = sorted(self.rows[self.first :], key=lambda row: row.loss)
         if len(seen) < 2:
             return
         best, step = seen[0], seen[0].theta - seen[1].theta
-        while True:
+        while best.gradient @ step < 0:  # else the lowest point lies between
             theta = np.clip(best.theta + step, *self.bounds.T)
             if any(np.allclose(row.theta, theta) for row in self.rows[self.first :]):
                 return
@@ -224,7 +206,7 @@ class Descent:
         """Evaluate a criterion that folds judge at one point."""
         self._begin(criterion, n_samples, theta, None)
         self.tol = LOOSEST_TOL
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(theta)
 
     def forget(self) -> None:
@@ -245,18 +227,27 @@ class Descent:
         later = any(rows < n_samples and variables == size for rows, variables in self.begun)
         step, self.radius = LATER_REACH if later else FIRST_REACH
         self.unit = step * np.sqrt(size)
+        self.learned = self.pairs.get(size, []) if later else []
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in the variables, both relative to the first value."""
         theta = self.theta.copy()
-        theta[self.free] = (x * self.unit)[self.drivers]
+        theta[self.free] = self._place(x)[self.drivers]
         seen = (row for row in self.rows[self.first :] if np.allclose(row.theta, theta, 0, 1e-12))
         known = next(seen, None) or self._evaluated(theta)
         if len(self.rows) - max(self.kept[-1], self.began_at) > MAX_TRIALS:
             self.misled = True
-            raise _Stop
+            raise Stop
         scale = abs(self.rows[self.first].loss) or 1.0
-        return known.loss / scale, self._driving(known.gradient) * self.unit / scale
+        return known.loss / scale, self.basis.T @ self._driving(known.gradient) / scale
+
+    def _place(self, x: np.ndarray) -> np.ndarray:
+        """Values of the variables at a point of SciPy's."""
+        low, high = self.box
+        place = np.clip(self.origin + self.basis @ x, low, high)
+        # what rounding leaves before a bound is at it: slopes that lead beyond do not count there
+        place = np.where(place - low < ROUNDING, low, place)
+        return np.where(high - place < ROUNDING, high, place)
 
     def _driving(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient in the variables: the free parameters, those that are tied together as one."""
@@ -281,12 +272,14 @@ class Descent:
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         judged = getattr(self.criterion, "judged", np.nan)
         losses = getattr(self.criterion, "judged_losses", None)
-        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, judged, losses)
+        row = Evaluation(
+            theta, value, gradient, products, seconds, self.n_samples, judged, self.tol, losses
+        )
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))
         if self.stopped or self._exhausted() or self._in_vain():
-            raise _Stop
+            raise Stop
         return row
 
     def _in_vain(self) -> bool:
@@ -320,30 +313,45 @@ class Descent:
         return np.where(blocked, 0.0, np.abs(gradient)) / (abs(row.loss) or np.inf)
 
     def _only_evaluated(self) -> tuple[str, bool]:
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(self.theta)
         return "nothing to learn: all parameters are fixed", True
+
+    def _is_doubtful(self, tol: float) -> bool:
+        """Whether the slopes are small enough, but were computed from fits too loose to tell."""
+        best = self._best()
+        small = self._slopes(best).sum() <= tol and not self.stopped and not self._exhausted()
+        return small and GRADIENT_ERROR * np.sqrt(best.tol) > tol and best.tol > TIGHTEST_TOL
 
     def _look_closer(self) -> None:
         self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10
         self.first = len(self.rows)
         self.kept.append(self.first)
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(self.theta)
 
     def _within_box(self, tol: float) -> None:
         low = np.maximum(self.bounds[:, 0], self.theta - self.radius)
         high = np.minimum(self.bounds[:, 1], self.theta + self.radius)
-        start = self._one_each(self.theta) / self.unit
+        self.origin = self._one_each(self.theta)
+        self.box = self._one_each(np.stack([low, high], axis=1)).T
+        self.basis = self.unit * np.eye(self.origin.size)
+        start = np.zeros_like(self.origin)
         self(start)
         if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
             return
+        bounds = ((self.box - self.origin) / self.unit).T
+        if self.learned:
+            row = self.rows[-1] if np.array_equal(self.rows[-1].theta, self.theta) else self._best()
+            slopes = self._driving(row.gradient) / (abs(row.loss) or 1.0)
+            self.basis = quasi_newton_basis(self.learned, slopes, self.unit)
+            bounds, self.learned = None, []  # later boxes have steps of their own
         minimize(
             self,
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=self._one_each(np.stack([low, high], axis=1)) / self.unit,
+            bounds=bounds,
             callback=lambda x: self._accept(x, tol),
             options={"maxfun": 10**6, "maxiter": 10**6, "ftol": 1e-12, "gtol": 0.0},
         )
@@ -351,16 +359,16 @@ class Descent:
     def _accept(self, x: np.ndarray, tol: float) -> None:
         """Note a point that SciPy keeps, which need not be the last one evaluated."""
         recent = self.rows[self.first :]
-        off = [np.abs(self._one_each(row.theta) - x * self.unit).max() for row in recent]
+        off = [np.abs(self._one_each(row.theta) - self._place(x)).max() for row in recent]
         place = self.first + int(np.argmin(off))
         before, now = self.rows[self.kept[-1]].loss, self.rows[place]
         self.slow = self.slow + 1 if before - now.loss <= SLOW_SHARE * tol * abs(now.loss) else 0
         self.kept.append(place)
         if np.abs(now.theta - self.theta).max() >= self.radius:  # on to the next box
             self.slow = 0
-            raise _Stop
+            raise Stop
         if self.slow == 2 or self._slopes(now).sum() <= tol:
-            raise _Stop
+            raise Stop
 
     def _ended(self, tol: float, *, stuck: bool) -> tuple[str, bool] | None:
         """Why the search is over; None if it goes on in another box."""

@@ -19,12 +19,14 @@ from gramian._core.arrays import Array, device_of, namespace, to_numpy
 from gramian._core.caller import level_of_caller
 from gramian.labels import LearnedCoupling
 from gramian.losses import Loss
+from gramian.operators import Operator
 from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.coupling import JudgedCoupling, learn_coupling
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
 from gramian.selection.prior import GramSettings
 from gramian.selection.ridge_criterion import choose_criterion
+from gramian.selection.rounded import rounded
 from gramian.selection.search import CrossValidationSearch, OptimizationPath
 from gramian.solvers import Problem
 
@@ -122,16 +124,16 @@ class _Stages:
         weights = 1.0 if data.weights is None else to_numpy(data.weights)
         self.total_weight = float((data.spread(self.held_out, 0.0).T * weights).sum())
 
-    def problem(self, prior: AnyPrior, size: int) -> tuple[Problem, tuple[np.ndarray, np.ndarray]]:
-        """The problem on so many rows, and its folds."""
+    def problem(
+        self, prior: AnyPrior, size: int, *, exact: bool = False
+    ) -> tuple[Problem, tuple[np.ndarray, np.ndarray]]:
+        """The problem on so many rows, and its folds; an exact one has no matrix in single precision beside it."""
         data, gram = self.data, self.gram
         part, rows = data, np.arange(len(data.y))
         if size < data.size:
             rows = data.sample(size) if data.sample else _representative(self.strata, size, gram)
             part = data.rows(rows)
-        targets = outputs_first(part.targets)[:, :, 0]
-        operator, _ = prior.operator(part.X, targets, gram, learning=True)
-        problem = Problem(operator, part.loss, targets, self.regularization, part.weights)
+        problem = _problem(prior, part, gram, self.regularization, exact)
         folds = part.spread(self.training[rows], 1.0), part.spread(self.held_out[rows], 0.0)
         return problem, folds
 
@@ -209,10 +211,25 @@ def learn_prior(
     if coupling is None or asked_to_stop:
         coefficients = criteria[-1].combined_coefficients() if whole else None
         return Learned(found, value, path, coefficients)
-    problem, folds = stages.problem(found, sizes[-1])
+    problem, folds = stages.problem(found, sizes[-1], exact=True)
     judged = learn_coupling(float(found.variances[0]), problem, folds, coupling, reported)
     related = replace(found, coupling=judged.relation)
     return Learned(related, judged.loss, path, judged.start if whole else None, judged)
+
+
+def _problem(
+    prior: AnyPrior, data: LearningData, gram: GramSettings, regularization: float, exact: bool
+) -> Problem:
+    """The problem whose operator a search varies."""
+    targets = outputs_first(data.targets)[:, :, 0]
+
+    def build(dtype: Any) -> Operator:
+        return prior.operator(data.X, targets, gram, learning=True, dtype=dtype)[0]
+
+    # closed forms for quadratic losses need a matrix in double precision
+    precision = None if exact or data.loss.quadratic else getattr(data.X, "dtype", None)
+    operator = rounded(build, precision, regularization, targets.shape[1])
+    return Problem(operator, data.loss, targets, regularization, data.weights)
 
 
 def _warn_of_early_end(path: OptimizationPath) -> None:

@@ -205,9 +205,18 @@ class Prior:
     # --- operators --------------------------------------------------------------------------
 
     def operator(
-        self, X: Array, like: Array, gram: GramSettings, *, learning: bool = False
+        self,
+        X: Array,
+        like: Array,
+        gram: GramSettings,
+        *,
+        learning: bool = False,
+        dtype: Any = None,
     ) -> tuple[Operator, OperatorRecord]:
-        """The Gram operator on training examples; ``learning`` keeps distances for other length scales."""
+        """The Gram operator on training examples.
+
+        ``learning`` keeps distances for other length scales; ``dtype`` is theirs, None for that of X.
+        """
         copies = len(self.kernels)
         if gram.operator == "low_rank" and copies > 1:
             raise ValueError(
@@ -217,9 +226,10 @@ class Prior:
         distances = None
         several = (learning or copies > 1) and gram.operator != "low_rank"
         if several and is_numpy(X) and all(k.is_isotropic for k in self.kernels):
-            nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(X)
+            kept = SquaredDistances(X, dtype)
+            nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(kept)
             if nbytes <= working_memory() or gram.operator == "dense":
-                distances = SquaredDistances(X)
+                distances = kept
         records: list[OperatorRecord] = []
 
         def build(kernel: Kernel) -> InputOperator:

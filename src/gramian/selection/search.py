@@ -23,8 +23,9 @@ from gramian.selection.criterion import NoRoles
 from gramian.selection.descent import Criterion, Descent, Evaluation
 from gramian.selection.judged import judged_descents
 
+UNTOLD = ("judged", "judged_losses", "tol")  # of evaluations, which a path does not tell
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
-COARSE_ROWS = (250, 1000)  # of the stages of "auto"
+COARSE_ROWS = (250, 1000)  # of the first stages of "auto"; half of all rows follow
 COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
 EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
 # With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
@@ -145,8 +146,8 @@ class CrossValidationSearch(BaseEstimator):
     max_evaluations : int, default=50
         Most evaluations of criterion and gradient on all rows.
     coarse : int, "auto" or None, default="auto"
-        Search on this many rows first and finish on all of them. "auto" takes 250 and then 1000 rows, each if there are
-        twice as many or more.
+        Search on this many rows first and finish on all of them. "auto" takes 250, then 1000 rows, then half of them,
+        each if there are twice as many or more.
     prior : LogNormalPrior, default=None
         Prior on the hyperparameters. Without one, many parameters for few examples (length scales of features, kernels
         of classes) are freed from common values only as far as folds that do not drive the search approve of it.
@@ -181,6 +182,8 @@ class CrossValidationSearch(BaseEstimator):
         last = min(last, n_samples)
         if self.coarse == "auto":
             first = [max(size, least) for size in COARSE_ROWS if coarse]
+            if coarse and last >= COARSE_FACTOR**2 * first[-1]:
+                first.append(last // COARSE_FACTOR)
             return sorted({*(size for size in first if COARSE_FACTOR * size <= last), last})
         return [last] if self.coarse is None or self.coarse >= last else [int(self.coarse), last]
 
@@ -257,7 +260,7 @@ class CrossValidationSearch(BaseEstimator):
             accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
             message=message,
             converged=converged,
-            **{name: np.array(values) for name, values in columns if not name.startswith("judged")},
+            **{name: np.array(v) for name, v in columns if name not in UNTOLD},
         )
 
     def _guarded(

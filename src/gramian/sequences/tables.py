@@ -7,59 +7,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import to_numpy
+from gramian._core.arrays import given_array
+from gramian._core.tables import checked_table, is_frame
 from gramian._core.validation import check_present, listed
-
-
-def is_frame(values: Any) -> bool:
-    """Whether the values are a DataFrame, of pandas or of another library."""
-    return hasattr(values, "columns") and hasattr(values, "to_numpy")
 
 
 def checked_positions(name: str, table: Any) -> Any:
     """Return a finite table as float32 or float64, C-contiguous or csr_array; copied only if it was not so."""
-    if sp.issparse(table):
-        table = sp.csr_array(table)
-    else:
-        table = table.to_numpy() if is_frame(table) else to_numpy(table)
-    if table.dtype.kind == "O":
-        try:
-            table = table.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"{name} must hold numbers: {error}. Encode text first, by SequenceVectorizer."
-            ) from None
-    if table.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} must hold real numbers, got dtype {table.dtype}. "
-            "Encode text first, by SequenceVectorizer."
-        )
-    if table.ndim != 2:
-        raise ValueError(
-            f"{name} must have shape (positions, features), got {table.shape}. "
-            "Reshape one feature by values.reshape(-1, 1)."
-        )
-    dtype = np.float32 if table.dtype == np.float32 else np.float64
-    if sp.issparse(table):
-        table = sp.csr_array(table, dtype=dtype)
-        if not table.has_canonical_format:
-            table = table.copy()  # the caller's array stays as it is
-            table.sum_duplicates()
-        rows = np.unique(table.tocoo().row[~np.isfinite(table.data)])
-    else:
-        table = np.ascontiguousarray(table, dtype=dtype)
-        rows = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if len(rows):
-        raise ValueError(
-            f"{name} must be finite, but row {rows[0]} holds NaN or infinity ({len(rows)} such rows). "
-            "Impute or drop them first."
-        )
-    return table
+    return checked_table(name, table, "positions", "Encode text first, by SequenceVectorizer.")
 
 
 def checked_lengths(lengths: Any, n_positions: int) -> np.ndarray:
     """Return the lengths of sequences that fill ``n_positions`` rows as a new int64 array."""
-    values = lengths.to_numpy() if hasattr(lengths, "to_numpy") else to_numpy(lengths)
+    values = given_array("lengths", lengths)
     if values.ndim != 1:
         raise ValueError(
             f"lengths must have shape (n_sequences,), one number for each sequence; got {values.shape}."

@@ -194,7 +194,12 @@ class DualHistory(History):
         return gap - objective
 
     def least_fall(self, objective: float, gap: float) -> float:
-        flat = self.hopeless * gap * (gap / objective) if objective > 0 else 0.0
+        # the middle one of the last distances: where rounding rules, gaps go up and down by chance
+        rows = self.rows[-self.patience :]
+        distances = [
+            row["gap"] * (row["gap"] / row["objective"]) for row in rows if row["objective"] > 0
+        ]
+        flat = self.hopeless * float(np.median(distances)) if distances else 0.0
         return max(flat, super().least_fall(objective, gap))
 
 

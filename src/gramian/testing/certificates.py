@@ -1,13 +1,15 @@
 """The certificate of a fitted estimator: what it says is compared with an optimum that is found in another way.
 
 Smooth losses are minimised by L-BFGS of SciPy in the coordinates ``w = Lᵀ vec(A)``, where ``𝒦 = L Lᵀ``. Hinge losses
-are smoothed, more and more sharply; the optimum of each is the start of the next. Nothing of the solvers is used, nor
-of their bounds. Costs O((nC)³), so that it is for tests and for doubts, with some hundred examples.
+are smoothed, more and more sharply; the optimum of each is the start of the next. Those of trees are in
+`contrast_optimum`. Nothing of the solvers is used, nor of their bounds. Costs O((nC)³), so that it is for tests and for
+doubts, with some hundred examples.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.estimators.fitting import read_data
 from gramian.estimators.margin.multilabel import M3LClassifier
 from gramian.estimators.smooth import KernelMachine
+from gramian.estimators.tree.hierarchical import HierarchicalSVC
 from gramian.solvers import MarginProblem
+from gramian.testing.contrast_optimum import contrast_objective, least_contrast_objective
 from gramian.testing.solvers import optimum, root
 
 SHARPNESS = (
@@ -31,7 +35,6 @@ SHARPNESS = (
     1e-5,
 )  # widths of the smoothed corners of hinges, one after the other
 ROUNDING = 1e-9  # of the objective, which sums of large terms of both signs leave
-LEFT_BY_SMOOTHING = 1e-5  # of the objective, that a smoothed hinge may miss
 
 
 def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -39,9 +42,10 @@ def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
 
     Parameters
     ----------
-    estimator : KernelLogisticRegression, KernelSVC, KernelRidge, a pairwise one, or M3LClassifier
-        A clone of it is fitted. Labels at inner nodes of a hierarchy, low ranks and early stopping have no certificate.
-    X : array, sparse array or Pairs
+    estimator : KernelMachine, M3LClassifier or HierarchicalSVC
+        Kernel machines are KernelLogisticRegression, KernelSVC, KernelRidge, KernelCRF and those for pairs. A clone is
+        fitted. Low ranks, early stopping and labels of smooth estimators that are not certain have no certificate.
+    X : array, sparse array, Pairs or Sequences
     y : array
     sample_weight : array of shape (n_samples,), default=None
 
@@ -67,15 +71,13 @@ def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     model = clone(estimator)
     if isinstance(model, M3LClassifier):
         model.set_params(warm_start=True)  # keeps all coefficients
-    elif not isinstance(model, KernelMachine):
-        raise TypeError(f"check_certificate knows no optimum of {type(model).__name__}.")
+    measure = _way_of(model)
     with warnings.catch_warnings():
         # a gap is to be honest also where it is large
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, sample_weight=sample_weight)
         data = read_data(model, X, y, sample_weight)
     training: Any = model._training(data)
-    measure = _margin_distance if isinstance(model, M3LClassifier) else _smooth_distance
     reached, best, allowance = measure(model, training)
     distance, gap = reached - best, model.solution_.gap
     assert distance <= gap + allowance, (
@@ -85,13 +87,26 @@ def check_certificate(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     return max(0.0, distance)
 
 
+def _way_of(model: Any) -> Callable[[Any, Any], tuple[float, float, float]]:
+    """How the distance of a kind of model is measured."""
+    ways = {
+        M3LClassifier: _margin_distance,
+        HierarchicalSVC: _contrast_distance,
+        KernelMachine: _smooth_distance,
+    }
+    for kind, way in ways.items():
+        if isinstance(model, kind):
+            return way
+    raise TypeError(f"check_certificate knows no optimum of {type(model).__name__}.")
+
+
 def _smooth_distance(model: Any, training: Any) -> tuple[float, float, float]:
     """The objective of what is stored, the least one, and what rounding of the matrix makes of them."""
     if model.operator_.name == "low_rank":
         raise ValueError("operator='low_rank' keeps too little of the model to know its objective.")
     problem, _ = training.problem(model._prior)
     n, C, q = problem.shape
-    A = np.asarray(model.dual_coef_, dtype=np.float64).reshape(n, C, q)
+    A = np.asarray(model._coefficients(), dtype=np.float64).reshape(n, C, q)
     every = np.eye(n * C).reshape(n, C, n * C)
     L = root(problem.operator.accurate(every).reshape(n * C, n * C))
     # with the matrix of `optimum`, which has no negative eigenvalues that come from rounding
@@ -114,8 +129,29 @@ def _margin_distance(model: Any, training: Any) -> tuple[float, float, float]:
         _losses(problem, U) + 0.5 * float(np.sum(A * U))
         for U in (problem.mixed(L @ (L.T @ A)), problem.latent(A))
     )
-    left = ROUNDING if problem.squared else LEFT_BY_SMOOTHING
-    return reached, _least(problem), left * reached + abs(reached - rounded)
+    return reached, _least(problem), ROUNDING * reached + abs(reached - rounded)
+
+
+def _contrast_distance(model: Any, training: Any) -> tuple[float, float, float]:
+    problem = training.problem.weighted(model.C_)
+    K = problem.inputs @ np.eye(problem.shape[0])
+    L = root(K)
+    variance = model.kernel_.linear_variance
+    if variance is None:
+        c = np.zeros(problem.shape)
+        c[model.support_] = model.dual_coef_
+        normals = L.T @ c
+        stored = (L @ normals, normals.T @ normals), (K @ c, c.T @ K @ c)
+    else:
+        rows = [model.coef_ / variance**0.5]
+        if model.intercept_variance > 0:
+            rows.append(model.intercept_[:, None] / model.intercept_variance**0.5)
+        normals = np.hstack(rows)
+        U = np.asarray(training.data.X @ model.coef_.T) + model.intercept_
+        stored = ((U, normals @ normals.T),) * 2
+    reached, rounded = (contrast_objective(problem, *parts) for parts in stored)
+    allowance = ROUNDING * reached + abs(reached - rounded)
+    return reached, least_contrast_objective(problem, L), allowance
 
 
 def _losses(problem: MarginProblem, U: np.ndarray) -> float:

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.utils import estimator_checks
 
 from gramian import KernelCRF, KernelLogisticRegression, Sequences
 from gramian.kernels import RBF, Linear
@@ -174,6 +175,46 @@ def test_order_of_sequences_and_empty_ones_do_not_matter(model):
 def test_operators_agree(model, operator):
     other = fixed(operator=operator, rank=X.n_positions).fit(X, y)
     same(other.predict_marginals(NEW), model.predict_marginals(NEW), atol=1e-3)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 1.5])
+@pytest.mark.parametrize("case", ["plain", "weighted", "missing", "tree", "sparse", "float32"])
+def test_weights_of_features_are_the_same_model_as_coefficients_of_positions(case, intercept):
+    given = {"kernel": 2.0 * Linear(), "intercept_variance": intercept, "tol": 1e-10}
+    more, labels, sequences = {}, y, X
+    if case == "weighted":
+        more["sample_weight"] = np.linspace(0.0, 2.0, len(X))
+    elif case == "missing":
+        labels = hidden(0.3)
+    elif case == "tree":
+        given["hierarchy"] = {"left": ["a", "b"], "right": ["c"]}
+    elif case == "sparse":
+        sequences = Sequences(sp.csr_array(X.positions), X.lengths)
+    elif case == "float32":
+        sequences = Sequences(X.positions.astype(np.float32), X.lengths)
+    weights = fixed(operator="linear", **given).fit(sequences, labels, **more)
+    rows = fixed(operator="dense", **given).fit(X, labels, **more)
+    assert weights.X_fit_.shape == (2, 2)
+    assert rows.X_fit_.shape[0] == X.n_positions
+    assert weights.solution_.relative_gap <= 1e-10
+    same(weights.predict_marginals(NEW), rows.predict_marginals(NEW), atol=1e-4)
+    np.testing.assert_allclose(weights.transitions_, rows.transitions_, atol=1e-4)
+    np.testing.assert_allclose(weights.intercept_, rows.intercept_, atol=1e-4)
+    np.testing.assert_allclose(weights.solution_.objective, rows.solution_.objective, rtol=1e-7)
+
+
+def test_rare_and_frequent_features_take_few_steps():
+    rng = np.random.default_rng(0)
+    frequency = 1 / np.arange(1, 301)
+    words_ = rng.choice(300, size=3000, p=frequency / frequency.sum())
+    tags = np.where(rng.random(3000) < 0.8, words_ % 3, rng.integers(3, size=3000))
+    one = sp.csr_array((np.ones(3000), (np.arange(3000), words_)), shape=(3000, 300))
+    sentences = Sequences(one, np.full(300, 10))
+    given = {"kernel": Linear(), "operator": "linear", "tol": 1e-6, "regularization": 0.1}
+    tagger = fixed(**given).fit(sentences, sentences.split(tags))
+    # without a preconditioner there are several times as many
+    assert tagger.solution_.n_products < 120
+    assert tagger.solution_.status == "converged"
 
 
 def test_sparse_float32_lists_and_frames_agree(model):
@@ -384,10 +425,60 @@ def test_persistence_and_clones(model):
         clone(model).predict(NEW)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_get_params_invariance",
+        "check_mixin_order",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_set_params",
+        "check_valid_tag_types",
+    ],
+)
+def test_checks_of_scikit_learn_that_need_no_table(name):
+    getattr(estimator_checks, name)("KernelCRF", KernelCRF())
+
+
+class Listener:
+    """A callback that scores the partial fits it is shown."""
+
+    def __init__(self):
+        self.scores = []
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, **told): ...
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None, **told):
+        if fitted_estimator is not None:
+            self.scores.append(fitted_estimator.score(X, y))
+        return False
+
+
+@pytest.mark.parametrize("kernel", [2.0 * RBF(1.5), Linear()])
+def test_callbacks_get_models_that_predict(kernel):
+    listener = Listener()
+    model = fixed(kernel=kernel).set_callbacks(listener).fit(X, y)
+    assert len(listener.scores) >= 2
+    assert listener.scores[-1] == pytest.approx(model.score(X, y), abs=0.02)
+
+
 def test_warm_start_begins_where_the_last_fit_ended():
     model = fixed(warm_start=True).fit(X, y)
     before = model.solution_.n_products
     assert model.fit(X, y).solution_.n_products < before / 3
+
+
+def test_warm_start_of_weights_begins_where_the_last_fit_ended():
+    warm = fixed(kernel=Linear(), operator="linear", warm_start=True).fit(X, y)
+    assert warm.fit(X, y).n_iter_ == 1
 
 
 def test_x_is_copied():
@@ -431,8 +522,12 @@ def test_many_labels():
         ),
         ({"y": [[set()] * len(part) for part in y]}, "at least one label|empty sets"),
         ({"y": X.split(X.positions[:, 0])}, "numbers with fractions"),
+        ({"y": [[{}] * len(part) for part in y]}, r"got {} of type dict"),
+        ({"y": [[[["a"]]] * len(part) for part in y]}, r"got \['a'\] of type list"),
+        ({"y": [[object()] * len(part) for part in y]}, "of type object"),
         ({"X": X.positions}, "must be a gramian.Sequences"),
         ({"X": Sequences(np.empty((0, 2)), []), "y": []}, "at least one position"),
+        ({"X": Sequences(X.positions[:, :0], X.lengths)}, "at least one feature"),
         ({"kernel": "precomputed"}, "kernel of features"),
         ({"transition_variance": -1.0}, "transition_variance"),
         ({"allowed_transitions": "IOB"}, "'BIO' or pairs"),
@@ -442,6 +537,15 @@ def test_many_labels():
         ({"solver": "exact"}, "solver"),
         ({"hierarchy": {"p": ["a", "b"]}}, "'c'"),
         ({"sample_weight": np.ones(X.n_positions)}, "sample_weight"),
+        (
+            {
+                "X": Sequences(np.eye(2), [2, 0]),
+                "y": [["a", "b"], []],
+                "sample_weight": [0, 1],
+                "kernel": "rbf",
+            },
+            "zero for every sequence that has positions",
+        ),
     ],
 )
 def test_bad_input_is_named_and_leaves_nothing_behind(change, message):
@@ -456,6 +560,9 @@ def test_bad_input_is_named_and_leaves_nothing_behind(change, message):
 def test_labels_and_features_that_training_did_not_have(model):
     with pytest.raises(ValueError, match="label 'z', which was not in training"):
         model.predict_log_proba(NEW[[0]], [["z"] * int(NEW.lengths[0])])
+    for strange in ({}, ("a",), [["a"]]):
+        with pytest.raises(ValueError, match="which was not in training"):
+            model.predict(NEW[[0]], given=[[strange] * int(NEW.lengths[0])])
     with pytest.raises(ValueError, match="X has 3 features, but KernelCRF is expecting 2"):
         model.predict([np.zeros((2, 3))])
     assert 0 <= model.score(NEW, [["z"] * len(part) for part in TRUTH]) == 0

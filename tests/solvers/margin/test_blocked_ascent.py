@@ -126,3 +126,16 @@ def test_equal_examples_with_large_costs():
     solution = blocked_ascent(MarginProblem(rows, signs, caps=1e8, squared=True), tol=1e-3)
     assert solution.status == "converged"
     assert solution.n_iter < 50
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_visits_are_short_where_coefficients_are_worse_than_none(worse):
+    """Rounding errors rule there, and gaps fall by chance."""
+    X, signs = noisy_labels()
+    module = sys.modules["gramian.solvers.margin.blocked_ascent"]
+    state = module._BlockedAscent(MarginProblem(GramRows(RBF(1.0), X, 1.0), signs), None, 1e-3)
+    objective, gaps, _ = state.values()
+    assert objective == state.objective_of_none == signs.size
+    state.n_sweeps = module.SWEEPS_TO_START + 1
+    state.sweep(objective + worse, gaps)
+    assert (state.vain_rounds == module.FEWEST_ROUNDS) == worse

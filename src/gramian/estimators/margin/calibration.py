@@ -32,7 +32,7 @@ from gramian._core.arrays import row_blocks
 
 _BLOCK_BYTES = 1 << 26  # of one array over examples and labels
 _MAX_ITER = 100  # as in the paper; a dozen are usual
-_RIDGE = 1e-12  # keeps the Hessian invertible where all values of a label are equal
+_RIDGE = 1e-12  # keeps the Hessian invertible where all values of a label are equal, whatever the weights
 _FEWEST = 20  # examples that a temperature of one's own needs
 _FLATTEST = 1e-3  # smallest 1 / T, for scores that differ by one at most
 _STEEPEST = 1e12  # largest 1 / T
@@ -165,7 +165,8 @@ def _fitted(values: np.ndarray, positive: np.ndarray, w: np.ndarray) -> np.ndarr
         p = expit(parameters[0] * f + parameters[1])
         residual, curvature = w * (p - targets), w * p * (1 - p)
         gradient = np.array([(residual * f).sum(axis=0), residual.sum(axis=0)])
-        a, c = (curvature * f * f).sum(axis=0) + _RIDGE, curvature.sum(axis=0) + _RIDGE
+        ridge = _RIDGE * (1 + curvature.sum(axis=0))
+        a, c = (curvature * f * f).sum(axis=0) + ridge, curvature.sum(axis=0) + ridge
         b = (curvature * f).sum(axis=0)
         step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]])
         step /= a * c - b * b

@@ -20,16 +20,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._core.arrays import Array, row_blocks
+from gramian._core.arrays import Array, transposed_product
+from gramian.estimators import rules
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
 from gramian.estimators.margin import search
 from gramian.estimators.margin.search import Choice, Folds, PathSearch, sampled_rows
 from gramian.estimators.progress import Task
 from gramian.estimators.record import Fitted, Model, refuse_overflow
-from gramian.estimators.rules import flag, not_negative, optional_count, or_auto, positive, seed
 from gramian.operators import cross_operator
-from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.selection import fold_masks
 from gramian.solvers import ContrastProblem, MarginProblem, Progress, Solution
 
@@ -91,13 +90,13 @@ class MarginMachine(CallbackSupportMixin, Model):
     copy_X: bool = True
 
     _rules = {
-        "C": or_auto(positive),
-        "intercept_variance": not_negative,
-        "tol": not_negative,
-        "max_iter": optional_count,
-        "probability": flag,
-        "copy_X": flag,
-        "random_state": seed,
+        "C": rules.or_auto(rules.positive),
+        "intercept_variance": rules.variance,
+        "tol": rules.not_negative,
+        "max_iter": rules.optional_count,
+        "probability": rules.flag,
+        "copy_X": rules.flag,
+        "random_state": rules.seed,
     }
 
     @with_callbacks
@@ -365,7 +364,7 @@ class MarginTraining:
         function = {"intercept_": intercept}
         variance = kernel.linear_variance
         if variance is not None:
-            coef = variance * mixed(_transposed_product(X, A)).T
+            coef = variance * mixed(transposed_product(X, A)).T
             return function | {"coef_": np.ascontiguousarray(coef)}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}
@@ -388,13 +387,3 @@ def refuse_other_libraries(name: str, X: Any) -> None:
     """Refuse arrays that compiled loops cannot read."""
     if not (isinstance(X, np.ndarray) or sp.issparse(X)):
         raise TypeError(f"{name} needs NumPy arrays or SciPy CSR arrays, got {type(X)}.")
-
-
-def _transposed_product(X: Array, A: np.ndarray) -> np.ndarray:
-    """Xᵀ A with sums in float64, without a copy of X in that precision."""
-    if sp.issparse(X):
-        return np.asarray(X.T @ A)
-    out = np.zeros((X.shape[1], A.shape[1]))
-    for block in row_blocks(X.shape[0], 8 * X.shape[1], TILE_BYTES):
-        out += X[block].astype(np.float64, copy=False).T @ A[block]
-    return out

@@ -207,7 +207,9 @@ def _warn_of_conflicts(X: Pairs, y: np.ndarray) -> None:
     left, right, cell = X.distinct()
     if left.size == len(X):
         return
-    _, code = np.unique(y, return_inverse=True)
+    # objects need not be comparable with each other
+    values = np.array([repr(value) for value in y]) if y.dtype.kind == "O" else y
+    _, code = np.unique(values, return_inverse=True)
     first = np.zeros(left.size, dtype=np.int64)
     first[cell[::-1]] = code[::-1]
     bad = np.unique(cell[code != first[cell]])

@@ -12,14 +12,16 @@ from gramian import solvers
 from gramian._core.arrays import Array
 from gramian._core.docstrings import described
 from gramian.estimators.classification import KernelLogisticRegression
+from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import fit_machine
 from gramian.estimators.rules import choice, flag, positive_or_auto
 from gramian.estimators.sequences.answers import SequenceAnswers
 from gramian.estimators.sequences.examples import SequenceExamples
 from gramian.estimators.sequences.targets import SequenceLabels
+from gramian.estimators.sequences.training import ChainTraining, kept_weights
 from gramian.estimators.single import FeatureMachine
 from gramian.estimators.smooth import SolverChoice, always
-from gramian.operators import Operator
+from gramian.operators import Operator, Weights
 from gramian.operators.outputs.direct_sum import DirectSum
 
 SOLVERS = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
@@ -80,6 +82,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     transition_variance_ : float
         τ², as given or learned.
     dual_coef_ : array of shape (n_positions, n_classes)
+        One row for each row of ``X_fit_``.
     intercept_ : array of shape (n_classes,)
     taxonomy_ : Taxonomy or None
         The hierarchy.
@@ -95,7 +98,8 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     |solution_|
     |n_iter_|
     X_fit_ : array or sparse array of shape (n_positions, n_features)
-        The training positions; of a low-rank fit the ``rank`` positions that represent it.
+        The training positions; of a low-rank fit the ``rank`` positions that represent it, of a linear kernel the unit
+        vectors, whose coefficients are the weights of the features.
     |n_features_in_|
     |feature_names_in_|
 
@@ -112,9 +116,8 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     >>> model = KernelCRF(regularization=0.1).fit(X, y)
     >>> model.predict(X)[0]
     array(['a', 'b', 'a', 'b'], dtype='<U1')
-    >>> model.transitions_.round(1)
-    array([[-0.7,  0.8],
-           [ 0.5, -0.6]])
+    >>> bool(np.all(model.transitions_.argmax(axis=1) == [1, 0]))  # a is followed by b, and b by a
+    True
     """
 
     _: KW_ONLY
@@ -166,11 +169,17 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
             self.allowed_transitions,
         )
 
+    def _training(self, data: TrainingData) -> ChainTraining:
+        return ChainTraining(self, data, self._targets().read(data))
+
     def _kept(self, X: Any, operator: Operator, coefficients: Array) -> dict[str, Any]:
         assert isinstance(operator, DirectSum)
-        on_positions, below = operator.operators
-        n = on_positions.shape[0]
-        function = super()._kept(X.positions, on_positions, coefficients[:n])
+        *parts, below = operator.operators
+        n = operator.shape[0] - below.shape[0]
+        if isinstance(parts[0], Weights):
+            function = kept_weights(X.positions, parts, coefficients[:n])
+        else:
+            function = super()._kept(X.positions, parts[0], coefficients[:n])
         rows = np.asarray(below @ coefficients[n:])
         shape = (rows.shape[0], -1)
         scores = {
@@ -180,7 +189,10 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
         return function | scores
 
     def _coefficients(self) -> Array:
-        return np.concatenate([self.dual_coef_, self._score_coef])
+        rows = [self.dual_coef_, self._score_coef]
+        if self.operator_.name == "linear" and self.intercept_variance > 0:
+            rows.insert(1, self.intercept_[None] / self.intercept_variance)
+        return np.concatenate(rows)
 
     @property
     def transitions_(self) -> np.ndarray:

@@ -50,6 +50,10 @@ class SequenceExamples:
     def numbered(self, kernel: Kernel, X: Sequences, weights: Array | None) -> Kernel:
         """Return the kernel with all its numbers, some of which come from the positions."""
         of_positions = None if weights is None else np.repeat(weights, X.lengths)
+        if of_positions is not None and not np.any(of_positions > 0):
+            raise ValueError(
+                "sample_weight is zero for every sequence that has positions: at least one must be positive."
+            )
         return kernel.resolve(X.positions, of_positions)
 
     def read(
@@ -59,6 +63,8 @@ class SequenceExamples:
         X = as_sequences(X)
         if X.n_positions == 0:
             raise ValueError(f"X must hold at least one position, got {X!r}.")
+        if X.shape[1] == 0:
+            raise ValueError(f"X must have at least one feature, got {X!r}.")
         labels = X.split(X.flat(y))
         described: dict[str, Any] = {"n_features_in_": X.shape[1]}
         if X.feature_names is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import reprlib
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,9 @@ def read_labels(flat: np.ndarray, hierarchy: Any = None) -> ReadLabels:
     hierarchy : anything that `gramian.labels.as_taxonomy` reads, default=None
         Labels are then its nodes; an inner one stands for the leaves below it.
     """
+    for meaning in flat:
+        for label in meaning if isinstance(meaning, SETS) else (meaning,):
+            _check_label(label)
     meanings = {
         meaning for meaning in flat if not isinstance(meaning, SETS) and meaning is not None
     }
@@ -90,6 +95,14 @@ def read_labels(flat: np.ndarray, hierarchy: Any = None) -> ReadLabels:
     return ReadLabels(classes, codes, possible, taxonomy, order)
 
 
+def _check_label(label: Any) -> None:
+    if label is not None and not isinstance(label, (str, bytes, Real, np.bool_)):
+        raise TypeError(
+            "y must hold labels, which are strings or whole numbers, sets of labels or None; "
+            f"got {reprlib.repr(label)} of type {type(label).__name__}."
+        )
+
+
 def _frozen(meaning: Any) -> Any:
     return frozenset(meaning) if isinstance(meaning, SETS) else meaning
 
@@ -100,7 +113,11 @@ def codes_of(flat: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     try:
         return np.array([number[label] for label in flat], dtype=np.int64)
     except (KeyError, TypeError):
-        unknown = next(label for label in flat if isinstance(label, SETS) or label not in number)
+        unknown = next(
+            label
+            for label in flat
+            if isinstance(label, SETS) or not isinstance(label, Hashable) or label not in number
+        )
         shown = ", ".join(map(repr, classes.tolist()[:10])) + (", …" if classes.size > 10 else "")
         raise ValueError(
             f"{name} holds the label {unknown!r}, which was not in training; the labels are {shown}."

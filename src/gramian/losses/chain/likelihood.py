@@ -55,6 +55,14 @@ class ChainCurvature(Curvature):
         out = layout.join(*self.marginals.product(*layout.split(np.asarray(V))))
         return out if V.ndim == 3 else out[:, :, 0]
 
+    def jacobi(self) -> Array:
+        """Variances of labels, and expected numbers of transitions, of which most are rare."""
+        layout, weights = self.marginals.layout, self.marginals.weights
+        expected, pairs = self.marginals.expectations()
+        spread = np.repeat(weights, layout.lengths, axis=1)[:, :, None]
+        share = np.divide(expected, spread, out=np.zeros_like(expected), where=spread > 0)
+        return layout.join(expected * (1 - share), pairs)
+
 
 class ChainLikelihood(Loss):
     """``log Z − score`` of sequences of labels.

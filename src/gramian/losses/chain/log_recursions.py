@@ -39,8 +39,10 @@ def _log_sum(values):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def log_sweep(bounds, lost, u, T, alpha, beta, scaled, log_z):
+def log_sweep(units, u, T, messages):
     """Fill the messages of the units that are lost, as logarithms."""
+    bounds, lost = units.bounds, units.lost
+    alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
     n_sequences, C = bounds.size - 1, T.shape[1]
     f = np.empty(C)
     for unit in range(lost.size):
@@ -63,7 +65,7 @@ def log_sweep(bounds, lost, u, T, alpha, beta, scaled, log_z):
             for b in range(C):
                 scaled[j, t, b] = u[j, t, b] - c
                 alpha[j, t, b] -= c
-        log_z[j, s] = z
+        messages.log_z[j, s] = z
         for b in range(C):
             beta[j, hi - 1, b] = 0.0
         for t in range(hi - 1, lo, -1):
@@ -74,8 +76,10 @@ def log_sweep(bounds, lost, u, T, alpha, beta, scaled, log_z):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def log_expect(bounds, lost, weights, T, alpha, beta, scaled, out, pairs):
+def log_expect(units, T, messages, out, pairs):
     """Add weighted marginals of labels to ``out`` and of pairs to ``pairs``, for the units that are lost."""
+    bounds, lost, weights = units.bounds, units.lost, units.weights
+    alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
     n_sequences, C = bounds.size - 1, T.shape[1]
     for unit in range(lost.size):
         j, s = unit // n_sequences, unit % n_sequences
@@ -92,9 +96,10 @@ def log_expect(bounds, lost, weights, T, alpha, beta, scaled, out, pairs):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def log_differentiate(bounds, lost, weights, messages, T, V, v, out, pairs):
+def log_differentiate(units, messages, T, V, v, out, pairs):
     """Fill the rows of W v of the units that are lost, and add their (Wv)_T to ``pairs``."""
-    alpha, beta, scaled = messages
+    bounds, lost, weights = units.bounds, units.lost, units.weights
+    alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
     n_sequences, C = bounds.size - 1, T.shape[1]
     R, before = np.empty(C), np.empty(C)
     for unit in range(lost.size):

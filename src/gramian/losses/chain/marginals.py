@@ -139,66 +139,55 @@ class ChainMarginals:
         most = T.max(axis=(1, 2), initial=-np.inf)
         self._most = np.where(np.isfinite(most), most, 0.0)
         self.E = np.exp(T - self._most[:, None, None])
-        self.live = weights > 0
-        self.log_z, self.lost = np.zeros(weights.shape), np.zeros(weights.shape, dtype=bool)
+        lost = np.zeros(weights.shape, dtype=bool)
+        self.units = recursions.Units(layout.bounds, weights > 0, lost, weights)
         # zeros, so that units which are left out have marginals of zero
-        self.alpha, self.beta, self.scaled = (np.zeros(u.shape) for _ in range(3))
-        arrays = (self.alpha, self.beta, self.scaled)
-        self._shared(
-            recursions.sweep, self.live, u, self.E, self._most, *arrays, self.log_z, self.lost
-        )
-        if self.lost.any():
-            log_recursions.log_sweep(layout.bounds, self.lost, u, T, *arrays, self.log_z)
+        alpha, beta, scaled = (np.zeros(u.shape) for _ in range(3))
+        self.messages = recursions.Messages(alpha, beta, scaled, np.zeros(weights.shape))
+        self._in_parts(recursions.sweep, self.units, u, self.E, self._most, self.messages)
+        if lost.any():
+            log_recursions.log_sweep(self.units, u, T, self.messages)
 
-    def _shared(self, loop: Any, *arguments: Any) -> None:
-        """Call a loop for all units, by several threads if there is enough to do; nothing is summed over units."""
-        bounds, C = self.layout.bounds, self.layout.n_classes
-        count = self.weights.size
+    @property
+    def log_z(self) -> np.ndarray:
+        return self.messages.log_z
 
-        def part(first: int, last: int) -> None:
-            loop(first, last, bounds, *arguments)
+    def _in_parts(self, loop: Any, *arguments: Any) -> list[Any]:
+        """Call a loop for all units, by several threads if there is enough to do; return what the calls return."""
+        count, (q, n, C) = self.weights.size, self.messages.alpha.shape
 
-        if bounds[-1] * C * C * self.weights.shape[0] < ALONE:
-            part(0, count)
-        else:
-            in_parts(part, count, most=-(-count // 8))
+        def part(first: int, last: int) -> Any:
+            return loop(first, last, *arguments)
+
+        if n * C * C * q < ALONE:
+            return [part(0, count)]
+        return in_parts(part, count, most=-(-count // 8))
 
     def _summed(self, loop: Any, *arguments: Any) -> np.ndarray:
         """Call a loop for all units with an array (q, C, C) that it adds to; return the sum of these arrays."""
-        bounds, C = self.layout.bounds, self.layout.n_classes
-        count, q = self.weights.size, self.weights.shape[0]
 
         def part(first: int, last: int) -> np.ndarray:
-            joint = np.zeros((q, C, C))
-            loop(first, last, bounds, self.live, self.lost, self.weights, *arguments, joint)
+            joint = np.zeros(self.E.shape)
+            loop(first, last, self.units, self.messages, *arguments, joint)
             return joint
 
-        if bounds[-1] * C * C * q < ALONE:
-            return part(0, count)
-        return np.sum(in_parts(part, count, most=-(-count // 8)), axis=0)
+        return np.sum(self._in_parts(part), axis=0)
 
     def expectations(self) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted marginals of labels, (q, n, C), and sums of those of pairs, (q, C, C)."""
-        out = np.zeros(self.alpha.shape)
-        joint = self._summed(recursions.expect, self.alpha, self.beta, self.scaled, out)
-        pairs = self.E * joint
-        if self.lost.any():
-            arrays = (self.alpha, self.beta, self.scaled)
-            log_recursions.log_expect(
-                self.layout.bounds, self.lost, self.weights, self.T, *arrays, out, pairs
-            )
+        out = np.zeros(self.messages.alpha.shape)
+        pairs = self.E * self._summed(recursions.expect, out)
+        if self.units.lost.any():
+            log_recursions.log_expect(self.units, self.T, self.messages, out, pairs)
         return out, pairs
 
     def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the product of the weighted Hessian of ``log Z`` with (v, V), of the shapes of `expectations`."""
-        out, EV = np.zeros(self.alpha.shape), self.E * V
-        messages = (self.alpha, self.beta, self.scaled)
-        joint = self._summed(recursions.differentiate, messages, (self.E, EV), v, out)
+        out, EV = np.zeros(v.shape), self.E * V
+        joint = self._summed(recursions.differentiate, (self.E, EV), v, out)
         pairs = self.E * joint + EV * self._joint
-        if self.lost.any():
-            log_recursions.log_differentiate(
-                self.layout.bounds, self.lost, self.weights, messages, self.T, V, v, out, pairs
-            )
+        if self.units.lost.any():
+            log_recursions.log_differentiate(self.units, self.messages, self.T, V, v, out, pairs)
         return out, pairs
 
     def pair_marginals(self) -> np.ndarray:
@@ -207,10 +196,10 @@ class ChainMarginals:
         It is that of the first of the q problems, with zeros at first positions, before which there is none.
         """
         layout = self.layout
-        alpha, beta, scaled = self.alpha[0], self.beta[0], self.scaled[0]
+        alpha, beta, scaled = (array[0] for array in self.messages[:3])
         out = np.zeros((layout.n_positions, layout.n_classes, layout.n_classes))
         after = np.setdiff1d(np.arange(layout.n_positions), layout.first)
-        in_logs = np.repeat(self.lost[0], layout.lengths)[after]
+        in_logs = np.repeat(self.units.lost[0], layout.lengths)[after]
         for rows, logarithms in ((after[~in_logs], False), (after[in_logs], True)):
             before = alpha[rows - 1][:, :, None]
             if logarithms:
@@ -223,9 +212,7 @@ class ChainMarginals:
     def _joint(self) -> np.ndarray:
         """``Σ w α_{t-1}ᵀ g_t``, the same in every product."""
         if self._kept is None:
-            scratch = np.zeros(self.alpha.shape)
-            arguments = (self.alpha, self.beta, self.scaled, scratch)
-            self._kept = self._summed(recursions.expect, *arguments)
+            self._kept = self._summed(recursions.expect, np.zeros(self.messages.alpha.shape))
         return self._kept
 
     _kept: np.ndarray | None = None

@@ -24,6 +24,7 @@ take has been lost to underflow, or soon will be; such a unit is marked and left
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,121 +35,160 @@ FLAGS = {"reassoc", "contract", "nsz", "arcp"}
 SMALLEST_SCALE = 1e-50  # of c_t: forward and backward messages stay within the range of float64
 
 
+class Units(NamedTuple):
+    """The sequences of q problems, and which of them count."""
+
+    bounds: np.ndarray  # (n_sequences + 1,): first positions
+    live: np.ndarray  # (q, n_sequences): whether a unit has weight
+    lost: np.ndarray  # (q, n_sequences): whether it has to go through logarithms
+    weights: np.ndarray  # (q, n_sequences)
+
+
+class Messages(NamedTuple):
+    """What a sweep finds; logarithms of it for units that are lost."""
+
+    alpha: np.ndarray  # (q, n, C)
+    beta: np.ndarray  # (q, n, C)
+    scaled: np.ndarray  # (q, n, C): e_t / c_t
+    log_z: np.ndarray  # (q, n_sequences)
+
+
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def sweep(first, last, bounds, live, u, E, most, alpha, beta, scaled, log_z, lost):
-    """Fill ``alpha``, ``beta``, ``scaled`` (e_t / c_t), ``log_z`` and ``lost`` for some units."""
-    n_sequences, C = bounds.size - 1, E.shape[1]
+def sweep(first, last, units, u, E, most, messages):
+    """Fill the messages of some units, and mark those that are lost."""
+    n_sequences, C = units.bounds.size - 1, E.shape[1]
     f = np.empty(C)
     for unit in range(first, last):
         j, s = unit // n_sequences, unit % n_sequences
-        lo, hi = bounds[s], bounds[s + 1]
-        if not live[j, s] or lo == hi:
+        lo, hi = units.bounds[s], units.bounds[s + 1]
+        if not units.live[j, s] or lo == hi:
             continue
-        z = (hi - lo - 1) * most[j]
+        Ej, z = E[j], (hi - lo - 1) * most[j]
         for t in range(lo, hi):
-            top = u[j, t, 0]
+            ut, scaled, alpha = u[j, t], messages.scaled[j, t], messages.alpha[j, t]
+            top = ut[0]
             for b in range(1, C):
-                top = max(top, u[j, t, b])
-            for b in range(C):
-                f[b] = 1.0 if t == lo else 0.0
-            if t > lo:
+                top = max(top, ut[b])
+            if t == lo:
+                f[:] = 1.0
+            else:
+                f[:] = 0.0
+                before = messages.alpha[j, t - 1]
                 for a in range(C):
-                    weight = alpha[j, t - 1, a]
+                    weight, row = before[a], Ej[a]
                     for b in range(C):
-                        f[b] += weight * E[j, a, b]
+                        f[b] += weight * row[b]
             c = 0.0
             for b in range(C):
-                score = math.exp(u[j, t, b] - top)
-                scaled[j, t, b] = score
-                f[b] *= score
+                scaled[b] = math.exp(ut[b] - top)
+            for b in range(C):
+                f[b] *= scaled[b]
                 c += f[b]
             if not c >= SMALLEST_SCALE:
-                lost[j, s] = True
+                units.lost[j, s] = True
                 break
             share = 1.0 / c
             for b in range(C):
-                alpha[j, t, b] = f[b] * share
-                scaled[j, t, b] *= share
+                alpha[b] = f[b] * share
+                scaled[b] *= share
             z += math.log(c) + top
-        if lost[j, s]:
+        if units.lost[j, s]:
             continue
-        log_z[j, s] = z
-        for b in range(C):
-            beta[j, hi - 1, b] = 1.0
+        messages.log_z[j, s] = z
+        messages.beta[j, hi - 1, :] = 1.0
         for t in range(hi - 1, lo, -1):
+            scaled, beta, before = (
+                messages.scaled[j, t],
+                messages.beta[j, t],
+                messages.beta[j, t - 1],
+            )
             for b in range(C):
-                f[b] = scaled[j, t, b] * beta[j, t, b]
+                f[b] = scaled[b] * beta[b]
             for a in range(C):
-                total = 0.0
+                row, total = Ej[a], 0.0
                 for b in range(C):
-                    total += E[j, a, b] * f[b]
-                beta[j, t - 1, a] = total
+                    total += row[b] * f[b]
+                before[a] = total
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def expect(first, last, bounds, live, lost, weights, alpha, beta, scaled, out, joint):
+def expect(first, last, units, messages, out, joint):
     """Add weighted marginals of labels to ``out`` and ``Σ_t w α_{t-1}ᵀ g_t`` to ``joint``, for some units."""
-    n_sequences, C = bounds.size - 1, alpha.shape[2]
+    n_sequences, C = units.bounds.size - 1, out.shape[2]
     g = np.empty(C)
     for unit in range(first, last):
         j, s = unit // n_sequences, unit % n_sequences
-        if not live[j, s] or lost[j, s]:
+        if not units.live[j, s] or units.lost[j, s]:
             continue
-        w = weights[j, s]
-        for t in range(bounds[s], bounds[s + 1]):
+        lo, hi, w, pairs = units.bounds[s], units.bounds[s + 1], units.weights[j, s], joint[j]
+        for t in range(lo, hi):
+            alpha, beta, scaled, row = (
+                messages.alpha[j, t],
+                messages.beta[j, t],
+                messages.scaled[j, t],
+                out[j, t],
+            )
             for b in range(C):
-                out[j, t, b] += w * alpha[j, t, b] * beta[j, t, b]
-                g[b] = w * scaled[j, t, b] * beta[j, t, b]
-            if t > bounds[s]:
+                row[b] += w * alpha[b] * beta[b]
+                g[b] = w * scaled[b] * beta[b]
+            if t > lo:
+                before = messages.alpha[j, t - 1]
                 for a in range(C):
-                    weight = alpha[j, t - 1, a]
+                    weight, sums = before[a], pairs[a]
                     for b in range(C):
-                        joint[j, a, b] += weight * g[b]
+                        sums[b] += weight * g[b]
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def differentiate(
-    first, last, bounds, live, lost, weights, messages, scores, directions, out, joint
-):
-    """Fill the rows of W v of some units, and add the first sum of (Wv)_T, without its factor E, to ``joint``."""
-    alpha, beta, scaled = messages
-    E, EV = scores
-    v = directions
-    n_sequences, C = bounds.size - 1, E.shape[1]
+def differentiate(first, last, units, messages, matrices, v, out, joint):
+    """Fill the rows of W v of some units, and add the first sum of (Wv)_T, without its factor E, to ``joint``.
+
+    ``matrices`` are E and E∘V.
+    """
+    E, EV = matrices
+    n_sequences, C = units.bounds.size - 1, E.shape[1]
     g, gh, R, f = np.empty(C), np.empty(C), np.empty(C), np.empty(C)
     for unit in range(first, last):
         j, s = unit // n_sequences, unit % n_sequences
-        lo, hi = bounds[s], bounds[s + 1]
-        if not live[j, s] or lost[j, s] or lo == hi:
+        lo, hi, w = units.bounds[s], units.bounds[s + 1], units.weights[j, s]
+        if not units.live[j, s] or units.lost[j, s] or lo == hi:
             continue
-        w = weights[j, s]
-        for b in range(C):
-            out[j, lo, b] = alpha[j, lo, b] * v[j, lo, b]
-        for t in range(lo + 1, hi):  # L, in the place of the result
+        Ej, EVj, pairs = E[j], EV[j], joint[j]
+        for t in range(lo, hi):  # L, in the place of the result
+            f[:] = 0.0
+            if t > lo:
+                before, alpha = out[j, t - 1], messages.alpha[j, t - 1]
+                for a in range(C):
+                    left, weight, row, bent = before[a], alpha[a], Ej[a], EVj[a]
+                    for b in range(C):
+                        f[b] += left * row[b] + weight * bent[b]
+            alpha, scaled, vt, left_sum = (
+                messages.alpha[j, t],
+                messages.scaled[j, t],
+                v[j, t],
+                out[j, t],
+            )
             for b in range(C):
-                f[b] = 0.0
-            for a in range(C):
-                left, weight = out[j, t - 1, a], alpha[j, t - 1, a]
-                for b in range(C):
-                    f[b] += left * E[j, a, b] + weight * EV[j, a, b]
-            for b in range(C):
-                out[j, t, b] = f[b] * scaled[j, t, b] + alpha[j, t, b] * v[j, t, b]
+                left_sum[b] = f[b] * scaled[b] + alpha[b] * vt[b]
         mean = 0.0
         for b in range(C):
-            mean += out[j, hi - 1, b] * beta[j, hi - 1, b]
-            R[b] = 0.0
+            mean += out[j, hi - 1, b] * messages.beta[j, hi - 1, b]
+        R[:] = 0.0
         for t in range(hi - 1, lo - 1, -1):
+            alpha, beta, scaled = messages.alpha[j, t], messages.beta[j, t], messages.scaled[j, t]
+            vt, row_out = v[j, t], out[j, t]
             for b in range(C):
-                g[b] = scaled[j, t, b] * beta[j, t, b]
-                gh[b] = g[b] * v[j, t, b] + scaled[j, t, b] * R[b]
-                together = out[j, t, b] * beta[j, t, b] + alpha[j, t, b] * R[b]
-                out[j, t, b] = w * (together - alpha[j, t, b] * beta[j, t, b] * mean)
+                g[b] = scaled[b] * beta[b]
+                gh[b] = g[b] * vt[b] + scaled[b] * R[b]
+                together = row_out[b] * beta[b] + alpha[b] * R[b]
+                row_out[b] = w * (together - alpha[b] * beta[b] * mean)
             if t > lo:
+                before, left_sum = messages.alpha[j, t - 1], out[j, t - 1]
                 for a in range(C):
-                    weight = w * alpha[j, t - 1, a]
-                    left = w * out[j, t - 1, a] - mean * weight
-                    total = 0.0
+                    weight = w * before[a]
+                    left = w * left_sum[a] - mean * weight
+                    total, row, bent, sums = 0.0, Ej[a], EVj[a], pairs[a]
                     for b in range(C):
-                        joint[j, a, b] += left * g[b] + weight * gh[b]
-                        total += E[j, a, b] * gh[b] + EV[j, a, b] * g[b]
+                        sums[b] += left * g[b] + weight * gh[b]
+                        total += row[b] * gh[b] + bent[b] * g[b]
                     R[a] = total

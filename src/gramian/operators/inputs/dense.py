@@ -8,6 +8,7 @@ building needs no second matrix.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -49,10 +50,12 @@ class Dense(KernelOperator):
     def __init__(self, kernel: Kernel, X: Array, distances: SquaredDistances | None = None):
         super().__init__(kernel, X)
         self.distances = distances if kernel.is_isotropic else None
-        self.matrix = self._computed()
-        self.dtype = self.matrix.dtype
+        if self.distances is not None:
+            self.dtype = self.distances.dtype
 
-    def _computed(self) -> Array:
+    @cached_property
+    def matrix(self) -> Array:
+        """The matrix, computed when it is first asked for: a search begins with operators that are never used."""
         if self.kernel.is_precomputed:
             return self.kernel(self.X)
         if self.distances is not None:
@@ -100,4 +103,4 @@ class Dense(KernelOperator):
 
     @property
     def nbytes(self) -> int:
-        return self.shape[0] * self.shape[1] * itemsize(self.matrix)
+        return self.shape[0] * self.shape[1] * itemsize(self)

@@ -20,7 +20,9 @@ Floor
 from __future__ import annotations
 
 import math
+import weakref
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -39,6 +41,8 @@ class SquaredDistances:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+    dtype : dtype, default=None
+        In which distances are stored, after they were computed in that of X; None is that of X.
 
     Examples
     --------
@@ -51,14 +55,16 @@ class SquaredDistances:
            [0.6065, 1.    ]])
     """
 
-    def __init__(self, X: np.ndarray):
+    def __init__(self, X: np.ndarray, dtype: Any = None):
         self.X = X
+        self.dtype = np.dtype(X.dtype if dtype is None else dtype)
+        self._spare: list[np.ndarray] = []
 
     @cached_property
     def matrix(self) -> np.ndarray:
         """D, of shape (n_samples, n_samples)."""
         X, _ = scaled(self.X, self.X, 1.0)
-        D = np.empty((X.shape[0], X.shape[0]), X.dtype)
+        D = np.empty((X.shape[0], X.shape[0]), self.dtype)
         for rows in row_blocks(X.shape[0], X.shape[0] * X.itemsize, TILE_BYTES):
             # what is below the rounding error is zero: the square root of a Matérn kernel would magnify it
             D[rows, : rows.stop] = squared_distances(X[rows], X[: rows.stop], rooted=True)
@@ -67,16 +73,27 @@ class SquaredDistances:
 
     def gram(self, kernel: Kernel) -> np.ndarray:
         """The matrix of an isotropic kernel."""
-        D, square = self.matrix, self._square(kernel)
+        D, square, K = self.matrix, self._square(kernel), self._array()
         if kernel.profile == "rbf":
             # NumPy touches the new pages: by several threads at once that takes many times as long
-            K = D * D.dtype.type(-0.5 / math.log(2) / square)
+            np.multiply(D, D.dtype.type(-0.5 / math.log(2) / square), out=K)
             share(_exp2_in_place, len(K), K)
             return K
-        K = np.empty_like(D)
         for rows in self._rows():
             K[rows] = kernel.radial(D[rows] / D.dtype.type(square))
         return K
+
+    def _array(self) -> np.ndarray:
+        """An array for a Gram matrix: that of one which nobody holds any more, or a new one.
+
+        The pages of a new array are slow to touch, and an evaluation after the other would ask for new ones.
+        """
+        whole = self._spare.pop() if self._spare else np.empty_like(self.matrix)
+        lent = np.asarray(
+            memoryview(whole)
+        )  # a plain view would not be kept alive by its own views
+        weakref.finalize(lent, self._spare.append, whole)
+        return lent
 
     def vjp(self, kernel: Kernel, K: np.ndarray, E: Array, F: Array) -> np.ndarray:
         """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""

@@ -13,7 +13,7 @@ from gramian._core.arrays import Array, float_sum, is_numpy, namespace, row_bloc
 from gramian.kernels import Kernel
 from gramian.operators import costs
 from gramian.operators.base import KernelOperator
-from gramian.operators.compiled.sparse import gram_dot
+from gramian.operators.compiled.sparse import gram_dot, sparse_dot
 from gramian.operators.inputs.tiles import TILE_BYTES
 
 
@@ -65,6 +65,18 @@ class LinearFeatures(KernelOperator):
         left, right = (_in_float64(part) for part in (self.X, self._transposed))
         return self._scaled(_gram_product(left, right, B))
 
+    def times(self, W: Array) -> Array:
+        """X W, without the variance, for weights of shape (n_features, ...)."""
+        return _flat_product(self.X, W)
+
+    def transposed_times(self, G: Array) -> Array:
+        """Xᵀ G for an array of shape (n_samples, ...)."""
+        return _flat_product(self._transposed, G)
+
+    def transposed_squares_times(self, D: Array) -> Array:
+        """(X∘X)ᵀ D for an array of shape (n_samples, ...)."""
+        return _flat_product(self._transposed * self._transposed, D)
+
     def work(self, n_columns: int) -> float:
         stored = n_stored(self.X) + n_stored(self._transposed)
         return costs.stored_product(stored, n_columns)
@@ -85,6 +97,13 @@ class LinearFeatures(KernelOperator):
 def n_stored(X: Array) -> int:
     """Numbers that an array holds in memory: those that are not zero if it is sparse."""
     return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
+
+
+def _flat_product(A: Array, B: Array) -> Array:
+    """A B along the first axis of B, in the dtype of B."""
+    flat = B.reshape(B.shape[0], -1)
+    product = sparse_dot(A, flat) if sp.issparse(A) else A @ flat.astype(A.dtype, copy=False)
+    return product.reshape(-1, *B.shape[1:]).astype(B.dtype, copy=False)
 
 
 def _in_float64(A: Array) -> Array:

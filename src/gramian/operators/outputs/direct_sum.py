@@ -57,6 +57,10 @@ class DirectSum(CompositeOperator):
         xp = namespace(values[0])
         return xp.concat([xp.astype(part, values[0].dtype) for part in values], axis=0)
 
+    @property
+    def is_diagonal(self) -> bool:
+        return all(operator.is_diagonal for operator in self.operators)
+
     def vjp(self, E: Array, F: Array) -> np.ndarray:
         parts = zip(self.operators, self._blocks(E), self._blocks(F), strict=True)
         return np.concatenate([operator.vjp(e, f) for operator, e, f in parts])

@@ -65,6 +65,10 @@ class Transitions(Operator):
         return xp.asarray(values, dtype=self.dtype, device=device_of(self._like))
 
     @property
+    def is_diagonal(self) -> bool:
+        return self.structure.is_diagonal
+
+    @property
     def theta(self) -> np.ndarray:
         return np.log([self.variance])
 

@@ -116,10 +116,29 @@ def contrast_ascent(
             best = state.snapshot()
         status = recorder.record(state.current, objective, lower, operations=state.operations)
         if status is not None:
-            return recorder.done(state.coefficients(*best), status)
+            return _certified(recorder, state, best, status)
         share = UNVISITED_SHARE * problem.allowed_gap(recorder.upper, tol) / gaps.size
         passes = PASSES if recorder.n_iter >= FIRST_SWEEPS else 1
         state.sweep(np.flatnonzero(gaps > share), passes)
+
+
+def _certified(recorder: Bounds, state: _State, best: _Snapshot, status: str) -> Solution:
+    """The solution at the end; bounds that were found with rows in float32 are computed anew, in float64."""
+    if not state.exact:
+        recorder.forget()
+        for candidate in (best, state.snapshot()):
+            state.restore(candidate)
+            recorder.n_products += 1
+            objective, lower, _ = state.values()
+            if objective < recorder.upper:
+                best = candidate
+            recorder.upper = min(recorder.upper, objective)
+            recorder.lower = max(recorder.lower, lower)
+        status = recorder.confirmed(status, recorder.upper, recorder.gap)
+    return recorder.done(state.coefficients(*best), status)
+
+
+_Snapshot = tuple[np.ndarray, np.ndarray]  # β and S
 
 
 class _State:
@@ -188,6 +207,7 @@ class _State:
         penalty = self.problem.penalty.value(S, G)
         objective = penalty + losses.sum()
         gap = np.maximum(gaps, 0.0).sum() + max(penalty - 0.5 * float(np.sum(S * G)), 0.0)
+        gap += 0.0 if self.exact else self.rounding_of_matrix()
         return float(objective), float(objective - gap), gaps
 
     def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
@@ -196,9 +216,23 @@ class _State:
         loops.coefficients(self.dual, beta, A)
         return A
 
-    def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
+    def snapshot(self) -> _Snapshot:
         """What coefficients are made of."""
         return self.dual.beta.copy(), self.dual.S.copy()
+
+    def restore(self, snapshot: _Snapshot) -> None:
+        """Go back to a snapshot, with sums computed anew."""
+        self.dual.beta[:], self.dual.S[:] = snapshot
+        self.refresh()
+
+    def rounding_of_matrix(self) -> float:
+        """Return by how much ½ tr(S AᵀK A) may be wrong because entries of K are rounded to float32.
+
+        Rounding errors of at most ε max(K) / 2 in a matrix have a norm of about √n times that.
+        """
+        A = self.dual_coefficients(self.dual.beta)
+        largest = float(self.problem.inputs.diagonal().max(initial=0.0)) * len(A) ** 0.5
+        return 2.0**-25 * largest * max(0.0, float(np.sum(self.dual.S * (A.T @ A))))
 
     def current(self) -> np.ndarray:
         """The coefficients c of this state."""

@@ -55,6 +55,9 @@ BATCHES_A_LABEL = 0.5  # with more of them, labels are not visited side by side
 # A sweep side by side that leaves more than this share of the gap is the last of its kind.
 SLOW_SWEEP = 0.5
 FEWEST_ROUNDS = 5  # of a visit, however many before were in vain
+SWEEPS_TO_START = (
+    10  # after which coefficients worse than none at all show that rounding errors rule
+)
 SWEEPS_BEFORE_REFRESH = 30  # after which V is computed anew
 ACCURATE_BELOW = 1e-5  # tolerances for which products with a float32 matrix are summed in float64
 
@@ -118,7 +121,9 @@ class _BlockedAscent(Ascent):
         # batches of hardly more than one label: nothing to gain side by side
         few_batches = len(self.batches) <= BATCHES_A_LABEL * len(self.A)
         self.side_by_side = not self.correlated or few_batches
-        self.vain_rounds = loops.VAIN_ROUNDS
+        self.vain_rounds = self.most_rounds = loops.VAIN_ROUNDS
+        loss_of_none = self.problem.margins ** (2 if self.problem.squared else 1)
+        self.objective_of_none = float(np.sum(self.problem.caps * loss_of_none))
         if matrix is None:  # evaluating rows takes all threads
             self.batches = [np.array([k]) for k in range(len(self.A))]
 
@@ -146,6 +151,8 @@ class _BlockedAscent(Ascent):
         slow = self.n_sweeps > 1 and gaps.sum() > SLOW_SWEEP * self.last_gap
         if slow and self.correlated:
             self.side_by_side = False
+        worse_than_none = objective > self.objective_of_none and self.n_sweeps > SWEEPS_TO_START
+        self.most_rounds = FEWEST_ROUNDS if worse_than_none else loops.VAIN_ROUNDS
         # no label need be better than its share of the tolerance, or than rounding allows
         floor = max(0.3 * self.tol, 1e-14) * objective / len(self.A)
         if self.side_by_side:
@@ -196,7 +203,8 @@ class _BlockedAscent(Ascent):
         """Count operations, and be less patient with visits after some that were in vain."""
         self.operations += sum(visit.operations for visit in visits)
         vain = any(visit.vain for visit in visits)
-        self.vain_rounds = max(FEWEST_ROUNDS, self.vain_rounds // 2) if vain else loops.VAIN_ROUNDS
+        fewer = max(FEWEST_ROUNDS, self.vain_rounds // 2) if vain else loops.VAIN_ROUNDS
+        self.vain_rounds = min(fewer, self.most_rounds)
 
     def _visit(self, batch: np.ndarray, factor: float, floor: float, place: int) -> _Visit:
         """Visit a label of a batch; nothing but the result is written, so that threads may do so together."""

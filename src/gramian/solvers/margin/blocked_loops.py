@@ -259,8 +259,8 @@ def _stored_rows(K, points):
 def visit(K, label, factor, floor, size, vain_rounds):
     """Lower the gap of one label to ``factor`` times what it is, or to ``floor``.
 
-    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set. Returns
-    multiply-adds, and whether ``vain_rounds`` rounds did not lower the gap.
+    K is `GramRows`, or a stored matrix for the compiled form; ``size`` is the number of points in a working set.
+    Returns multiply-adds, and whether ``vain_rounds`` rounds did not lower the gap.
     """
     _, target, low, high, ridge, a, u = label
     pull = np.empty(a.size)

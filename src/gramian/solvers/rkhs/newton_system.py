@@ -21,6 +21,7 @@ from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.preconditioning.policy import Preconditioning
+from gramian.solvers.rkhs.preconditioning.preconditioner import Preconditioner
 from gramian.solvers.rkhs.recorder import Recorder
 
 SAFETY_FACTOR = 0.7  # on the residual that the tolerance asks for: the model is not the loss
@@ -66,7 +67,7 @@ def solve_newton_system(
     relative = xp.where(state.done, one, relative * one)
     enough = SAFETY_FACTOR**2 * 2 * problem.strength * recorder.tol
     preconditioner = preconditioning and preconditioning.at(curvature)
-    if preconditioner is not None and preconditioner.space.complete:
+    if isinstance(preconditioner, Preconditioner) and preconditioner.space.complete:
         goal = xp.maximum(relative**2 * norm, enough * objective)
         s, Ks = preconditioner.solve(r, goal, max_iter)
         recorder.n_products += preconditioner.n_inner  # each costs as much as one

@@ -9,6 +9,8 @@ become affordable. So little is lost where it is no use, and a hard problem soon
 Costs are counted in flops (`InputOperator.work`), not measured: a fit gives the same numbers each time. Factors take
 at most half of scikit-learn's ``working_memory``.
 
+Problems in weights of features have a diagonal operator; their preconditioner costs nothing (`diagonal`).
+
 Operators of low rank know all their functions (`feature_space`): these are used from the start.
 """
 
@@ -23,6 +25,10 @@ from gramian._core.memory import working_memory
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.preconditioning.coarse_space import CoarseSpace, coarse_space
+from gramian.solvers.rkhs.preconditioning.diagonal import (
+    DiagonalPreconditioner,
+    diagonal_preconditioner,
+)
 from gramian.solvers.rkhs.preconditioning.feature_space import feature_space
 from gramian.solvers.rkhs.preconditioning.preconditioner import Preconditioner
 from gramian.solvers.rkhs.preconditioning.space import FunctionSpace, parts_of
@@ -73,7 +79,7 @@ class Preconditioning:
             raise ValueError(
                 f"preconditioner must be 'auto', None or a rank of at least 1, got {asked!r}."
             )
-        self.problem = problem
+        self.problem, self.asked = problem, asked
         self.space: FunctionSpace | None = None
         self._preconditioner: Preconditioner | None = None
         self._curvature: Curvature | None = None
@@ -163,8 +169,10 @@ class Preconditioning:
         self.space, self._curvature = space, None
         return True
 
-    def at(self, curvature: Curvature) -> Preconditioner | None:
+    def at(self, curvature: Curvature) -> Preconditioner | DiagonalPreconditioner | None:
         """The preconditioner for a curvature."""
+        if self.asked == "auto" and self.problem.operator.is_diagonal:
+            return diagonal_preconditioner(self.problem, curvature)
         if self.space is not None and self._curvature is not curvature:
             with quiet_blas(2.0 * self.space.factor.size * self.space.rank * self._columns):
                 self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)

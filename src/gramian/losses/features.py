@@ -1,0 +1,145 @@
+"""A loss of linear functions, in their weights: the primal form of a linear kernel.
+
+    L(W, b, T) = loss(X W + 1 b; T),     ∇ = (Xᵀ G, 1ᵀ G; G_T),  G = ∇ loss
+
+Rows of weights are those of d features, then one of the intercept if there is one, then rows of scores that depend
+on no features (transitions of chains), which pass as they are. With the `operators.Weights` of their prior in the place
+of the Gram operator, solvers, certificate and line search are the same as in dual coefficients. In weights, a diagonal
+preconditioner is possible: rare and frequent features have curvatures of different orders of magnitude, and the
+curvature of a weight is about ``Σ_i x_i² D_i``, with D the diagonal of the curvature of the loss.
+
+Cost: two products with X for a gradient or a product with the curvature, besides those of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gramian._core.arrays import Array
+from gramian.losses.base import Curvature, Loss
+
+
+class Features(Protocol):
+    """A table X as something to multiply with: `operators.LinearFeatures`."""
+
+    X: Any
+
+    def times(self, W: np.ndarray) -> np.ndarray:
+        """X W."""
+        ...
+
+    def transposed_times(self, G: np.ndarray) -> np.ndarray:
+        """Xᵀ G."""
+        ...
+
+    def transposed_squares_times(self, D: np.ndarray) -> np.ndarray:
+        """(X∘X)ᵀ D."""
+        ...
+
+
+class FeatureMap(NamedTuple):
+    """How rows of weights become rows of scores."""
+
+    features: Features
+    intercept: bool
+
+    def scores(self, W: np.ndarray) -> np.ndarray:
+        """Rows of scores (n + k, C, q) from rows of weights (d + k, C, q), or (d + 1 + k, C, q) with an intercept."""
+        d = self.features.X.shape[1]
+        on_rows = self.features.times(W[:d])
+        if self.intercept:
+            on_rows += W[d]
+        return np.concatenate([on_rows, W[d + self.intercept :]])
+
+    def weights(self, G: np.ndarray) -> np.ndarray:
+        """The transpose of `scores`."""
+        n = self.features.X.shape[0]
+        sums = [G[:n].sum(axis=0, keepdims=True)] if self.intercept else []
+        return np.concatenate([self.features.transposed_times(G[:n]), *sums, G[n:]])
+
+    def squares(self, D: np.ndarray) -> np.ndarray:
+        """`weights` with squared features: the diagonal of a curvature whose diagonal is D."""
+        n = self.features.X.shape[0]
+        sums = [D[:n].sum(axis=0, keepdims=True)] if self.intercept else []
+        return np.concatenate([self.features.transposed_squares_times(D[:n]), *sums, D[n:]])
+
+
+class FeatureCurvature(Curvature):
+    """``Φᵀ W Φ`` for the curvature W of a loss and the map Φ from weights to scores."""
+
+    coupled = True
+    diagonal = None
+
+    def __init__(self, curvature: Curvature, map_: FeatureMap):
+        self.curvature, self.map = curvature, map_
+
+    def apply(self, V: Array) -> Array:
+        return self.map.weights(self.curvature.apply(self.map.scores(np.asarray(V))))
+
+    def jacobi(self) -> Array | None:
+        own = self.curvature.jacobi()
+        return None if own is None else self.map.squares(own)
+
+
+class FeatureLoss(Loss):
+    """A loss as a function of weights; it knows its targets and weights of examples.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of rows of scores.
+    features : Features
+        X, with rows for the first rows of scores.
+    targets : ndarray of shape (n + k, C, 1)
+    weights : ndarray of shape (n + k,) or None
+        Of the rows of scores.
+    intercept : bool
+        Whether there is a row of weights for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> from gramian.losses import FeatureLoss, Logistic
+    >>> from gramian.operators import LinearFeatures
+    >>> X, signs = np.array([[1.0], [2.0]]), np.array([[[1.0]], [[0.0]]])
+    >>> loss = FeatureLoss(Logistic(), LinearFeatures(Linear(), X), signs, None, intercept=False)
+    >>> loss.gradient(np.zeros((1, 1, 1)), None).ravel()
+    array([0.5])
+    """
+
+    separable = False
+
+    def __init__(
+        self, loss: Any, features: Features, targets: Any, weights: Any, *, intercept: bool
+    ):
+        self.loss, self.map = loss, FeatureMap(features, intercept)
+        self.targets, self.weights = targets, weights
+
+    def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        return self.loss.value(self.map.scores(U), self.targets, self.weights)
+
+    def gradient(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
+        scores = self.map.scores(U)
+        return self.map.weights(self.loss.gradient(scores, self.targets, self.weights))
+
+    def curvature(self, U: Array, Y: Array, weights: Array | None = None) -> Curvature:
+        own = self.loss.curvature(self.map.scores(U), self.targets, self.weights)
+        return FeatureCurvature(own, self.map)
+
+    def partial(self) -> FeatureLoss:
+        features, intercept = self.map
+        parts = self.loss.partial(), features, self.targets, self.weights
+        return FeatureLoss(*parts, intercept=intercept)
+
+    def majorant(self, U: Array, weights: Array | None = None) -> Curvature:
+        """Curvature of the convex function above the loss, if it has one."""
+        return FeatureCurvature(self.loss.majorant(self.map.scores(U), self.weights), self.map)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.loss!r})"
+
+    def _identity(self) -> tuple:
+        return type(self), self.loss, id(self.map.features)
