@@ -117,13 +117,18 @@ def compared(draw, seeds, kernel="rbf"):
     return np.array(rows)
 
 
+def n_lower(rows):
+    """Seeds with a lower log loss; that of models that stayed unrelated differs by rounding, which does not count."""
+    return int(((rows[:, 2] < 0) & (rows[:, 4] > 0)).sum())
+
+
 def reported(name, rows):
     """Print one line for a set: means and standard errors over seeds."""
     mean, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
     print(
         f"{name}: log loss {mean[0]:.4f}, difference {mean[2]:+.4f} ± {error[2]:.4f}; error {100 * mean[1]:.2f} %, "
         f"difference {100 * mean[3]:+.2f} ± {100 * error[3]:.2f} points; coupled with {int((rows[:, 4] > 0).sum())} of "
-        f"{len(rows)} seeds; lower log loss with {int((rows[:, 2] < 0).sum())}; seconds {rows[:, 5].sum():.1f} and "
+        f"{len(rows)} seeds; lower log loss with {n_lower(rows)}; seconds {rows[:, 5].sum():.1f} and "
         f"{rows[:, 6].sum():.1f}",
         flush=True,
     )
@@ -162,7 +167,7 @@ def letters_part(folder, seeds):
     rows = compared(lambda seed: letters(folder, seed), min(seeds, 8))
     mean, _ = reported("letters", rows)
     print(f"{verdict(mean[3] <= -0.015)}: {-100 * mean[3]:.2f} points of error less, bar 1.5")
-    lower = int((rows[:, 2] < 0).sum())
+    lower = n_lower(rows)
     print(f"{verdict(lower >= 7)}: lower log loss with {lower} of {len(rows)} seeds, bar 7 of 8")
 
 

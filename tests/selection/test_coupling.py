@@ -9,7 +9,7 @@ from gramian.losses import Logistic, Softmax, Squared, SquaredHinge
 from gramian.operators import Dense, Intercept, LabelMixed, LowRank, Streamed
 from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
 from gramian.selection.coupling import _promising, learn_coupling
-from gramian.selection.descent import Descent
+from gramian.selection.gradient_path import GradientPath
 from gramian.selection.judged import gain_and_error, judged_descents
 from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.selection.ridge_criterion import choose_criterion
@@ -191,7 +191,7 @@ class Fitted:
     """A criterion that falls for ever, with judges whose loss rises beyond one unit."""
 
     n_folds, n_products = 4, 1
-    judging_weights = np.ones(3)
+    judging_weights, warm_start = np.ones(3), None
 
     def drive(self, folds):
         self.roles = folds
@@ -204,7 +204,7 @@ class Fitted:
 
 def test_the_best_judged_point_of_a_path_is_kept():
     function, start = Fitted(), np.full(2, 0.1)
-    descent = Descent(np.tile([-50.0, 50.0], (2, 1)), (20, np.inf), lambda t: (0.0, 0 * t))
+    descent = GradientPath(np.tile([-50.0, 50.0], (2, 1)), (20, np.inf), lambda t: (0.0, 0 * t))
     verdicts = list(
         judged_descents(
             descent,
@@ -233,7 +233,7 @@ def test_a_path_goes_back_where_the_value_rises():
             self.judged, self.judged_losses = -float(self.calls), np.zeros(3)  # content with all
             return 1 + float(np.sum((theta - 1) ** 2)), 2 * (theta - 1)
 
-    descent = Descent(np.tile([-50.0, 50.0], (2, 1)), (60, np.inf), lambda t: (0.0, 0 * t))
+    descent = GradientPath(np.tile([-50.0, 50.0], (2, 1)), (60, np.inf), lambda t: (0.0, 0 * t))
     theta, _, converged = descent.follow(Bowl(), 7, np.array([0.1, 0.2]), ~LOGS, 0.5)
     np.testing.assert_allclose(theta, 1, atol=0.05)
     assert converged

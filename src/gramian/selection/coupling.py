@@ -6,7 +6,7 @@ each role of the folds (`judged`):
 1. The criterion at the start has the derivative ``G = v sym(Aᵀ M F)`` in S, from coefficients A and adjoint F that it
    has anyway. B = 0 is a saddle: along a unit vector u, B = ε u changes the criterion by ε² uᵀ G u to lowest order. So
    B departs along the eigenvectors of the most negative eigenvalues, with lengths as they promise.
-2. A path follows the gradient in B and log d (`Descent.follow`), with kernel and variance as they are: the scale of S
+2. A path follows the gradient in B and log d (`gradient_path`), with kernel and variance as they are: the scale of S
    is in d.
 3. The best judged point of the path is kept, or the start.
 
@@ -33,8 +33,8 @@ from gramian._core.arrays import Array
 from gramian.labels import Coupling, FactoredCoupling, LearnedCoupling
 from gramian.operators import LabelMixed
 from gramian.selection.criterion import CrossValidationCriterion
-from gramian.selection.descent import Descent
-from gramian.selection.evaluation import Evaluation
+from gramian.selection.descent import Evaluation
+from gramian.selection.gradient_path import GradientPath
 from gramian.selection.judged import Verdict, gain_and_error, judged_descents
 from gramian.solvers import Problem
 
@@ -46,7 +46,7 @@ MAX_EVALUATIONS = 20  # for each role
 N_ROLES = 5
 # Standard errors of its mean by which the judged loss has to fall, and without which the other roles are spared.
 CONFIDENCE, HOPE, ROLES_TO_DESPAIR = 2.5, 0.5, 2
-FINAL_TOL = 1e-5  # relative gap of the fits that tell the cross-validated loss
+FINAL_TOL = 1e-4  # relative gap of the fits that tell the cross-validated loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,9 @@ def learn_coupling(
         return descent.follow(criterion, n_samples, beside, logs, SHARE)
 
     bounds = np.concatenate([np.stack([kept, kept], axis=1), unrelated.bounds])
-    descent = Descent(bounds, (MAX_EVALUATIONS, np.inf), lambda theta: (0.0, 0 * theta), report)
+    descent = GradientPath(
+        bounds, (MAX_EVALUATIONS, np.inf), lambda theta: (0.0, 0 * theta), report
+    )
     verdicts: list[Verdict] = []
     for verdict in judged_descents(descent, criterion, n_samples, operator.theta, descend, N_ROLES):
         verdicts.append(verdict)

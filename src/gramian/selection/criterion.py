@@ -79,6 +79,8 @@ class CrossValidationCriterion:
         Losses of the examples that they judge by, where the loss is a sum over examples.
     judging_weights : ndarray of shape (n_judged,)
         Weights of these examples.
+    warm_start : pair of arrays of shape (n, C, n_folds)
+        Coefficients and adjoint of the last evaluation, from which the next one starts.
 
     Examples
     --------
@@ -114,8 +116,7 @@ class CrossValidationCriterion:
             raise ValueError("held_out must give weight to at least one example.")
         self._every = training, held_out
         self.drive(None)
-        self._start: Array = None
-        self._adjoint: Array = None
+        self.warm_start: tuple[Array, Array] = (None, None)
         self.latent: Array = None
         self.n_products = 0
         self.n_folds = int(training.shape[1])
@@ -178,7 +179,7 @@ class CrossValidationCriterion:
         recorder = Recorder(folds, tol, MAX_ADJOINT_STEPS, None, patience=0)
         xp = namespace(folds.targets)
         while True:
-            solution = newton(folds, start=self._start, tol=tol, max_iter=MAX_STEPS)
+            solution = newton(folds, start=self.warm_start[0], tol=tol, max_iter=MAX_STEPS)
             A = xp.reshape(solution.coefficients, folds.shape)
             U = xp.reshape(solution.latent, folds.shape)
             r = folds.loss.gradient(U, folds.targets, self._held_out)
@@ -186,7 +187,7 @@ class CrossValidationCriterion:
             value = float_sum(folds.loss.value(U, folds.targets, self._held_out))
             correction = float_sum(inner(KF, folds.residual(A, U)) / folds.strength)
             recorder.n_products += solution.n_products
-            self._start, self._adjoint, self.latent = A, F, U
+            self.warm_start, self.latent = (A, F), U
             if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
                 break
             if solution.status != "converged":  # rounding is in the way: no other tolerance helps
@@ -204,11 +205,12 @@ class CrossValidationCriterion:
         """Mean coefficients of each example over the folds it trains in, shape (n, C): a start on all of them."""
         xp = namespace(self._training)
         count = xp.sum(xp.astype(self._training > 0, self._training.dtype), axis=1)
-        return xp.sum(self._start, axis=2) / xp.clip(count, min=1)[:, None]
+        return xp.sum(self.warm_start[0], axis=2) / xp.clip(count, min=1)[:, None]
 
     def label_gradient(self, matrix: Operator) -> np.ndarray:
         """Derivative of the last value in the label matrix S of a term ``M A S``, symmetric, of shape (C, C)."""
-        product = contracted(self._start, matrix @ self._adjoint)
+        A, F = self.warm_start
+        product = contracted(A, matrix @ F)
         return (product + product.T) / 2
 
     def _losses_of_judged(self, U: Array) -> np.ndarray:
@@ -230,7 +232,8 @@ class CrossValidationCriterion:
         xp = namespace(U)
         strength = folds.spread(folds.strength)
         trains = self._training[:, None, :] > 0
-        F = r if self._adjoint is None else xp.where(trains, self._adjoint, r)
+        before = self.warm_start[1]
+        F = r if before is None else xp.where(trains, before, r)
         curvature = folds.curvature(U)
         KF = recorder.product(F)
         rho = strength * (F - r) + curvature.apply(KF)

@@ -3,11 +3,12 @@
 A criterion is a function of theta, ``tol`` and ``accuracy`` (see `criterion`). Measured on satimage, the relative error
 of its gradient is about 0.04 √tol for fits to a relative gap of tol, and that of its value far smaller. So the
 tolerance follows the square of the relative gradient: the error stays a few per cent of the gradient all the way to the
-optimum. On badly conditioned problems it can be larger, and shows as a value and a gradient that disagree:
+optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
 when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
 
-What a descent on fewer rows learned about curvature is not lost: a later one with the same variables begins with a
-quasi-Newton step (see `curvature`).
+What a descent on fewer rows learned about curvature is not lost: a later one with the same variables moves in
+coordinates in which the BFGS matrix of the earlier one is the identity (see `curvature`), and its first step is that of
+a quasi-Newton method.
 
 No step leads further than a radius from where a descent began; there SciPy starts anew. A descent ends with a small
 enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
@@ -20,18 +21,19 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.selection.curvature import quasi_newton_basis
-from gramian.selection.evaluation import Criterion, Evaluation
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
-WORTH_GOING_ON = 0.01  # of the value, by one more step like that to the lowest of several points
+WORTH_GOING_ON = (
+    0.01  # of the value, by one more step of the kind that led to the lowest of several points
+)
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 GRADIENT_ERROR = 0.04  # relative, for fits to a relative gap of one; it goes with the root
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
@@ -40,14 +42,41 @@ TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient
 FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
 SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
+JUDGES_PATIENCE = (
+    5  # evaluations without a better one for the folds that judge: a descent is then in vain
+)
 ROUNDING = 1e-12  # of log-parameters
-# Evaluations without a better one for the folds that judge, after which a descent (with trial steps) or a path ends.
-JUDGES_PATIENCE, PATH_PATIENCE = 5, 2
-LEAST_SHARE = 0.02  # of the length of theta: a path whose steps are shorter has come to its end
 MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
 
 
-class _Stop(Exception):
+class Criterion(Protocol):
+    """What is minimised."""
+
+    n_products: int  # products with the Gram operator in the last evaluation
+    judged: float  # what folds that do not drive say of the last evaluation
+
+    def __call__(
+        self, theta: np.ndarray, *, tol: float, accuracy: float
+    ) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        ...
+
+
+class Evaluation(NamedTuple):
+    """What is known of one point."""
+
+    theta: np.ndarray
+    loss: float
+    gradient: np.ndarray
+    products: int
+    seconds: float
+    n_samples: int
+    judged: float
+    tol: float  # relative gap of its fits
+    judged_losses: np.ndarray | None  # of the single examples behind it
+
+
+class Stop(Exception):
     """Ends SciPy's minimiser from within."""
 
 
@@ -115,7 +144,7 @@ class Descent:
         ended = None if self.free.any() else self._only_evaluated()
         while ended is None:
             moved_from, self.misled = self.theta, False
-            with contextlib.suppress(_Stop):
+            with contextlib.suppress(Stop):
                 self._within_box(tol)
             self.theta = self._best().theta
             stuck = self.misled or np.array_equal(self.theta, moved_from)
@@ -139,44 +168,6 @@ class Descent:
         steps = zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True)
         self.pairs.setdefault(places[0].size, []).extend(steps)
 
-    def follow(
-        self,
-        criterion: Criterion,
-        n_samples: int,
-        theta: np.ndarray,
-        logs: np.ndarray,
-        share: float,
-    ) -> tuple[np.ndarray, str, bool]:
-        """Follow the gradient of a criterion that folds judge.
-
-        Each step moves log-parameters by ``share`` in the mean square, others by this share of their length. That makes
-        a path for judges to choose from, evenly spaced on a logarithmic scale; a line search would leap over what they
-        are looking for. Where the value rises, it goes back and takes half the share. Returns what `minimise` returns.
-        """
-        self._begin(criterion, n_samples, theta, None)
-        self.patience = PATH_PATIENCE
-        best: Evaluation | None = None
-        with contextlib.suppress(_Stop):
-            while share > LEAST_SHARE:
-                self.tol = LOOSEST_TOL
-                row = self._evaluated(theta)
-                if best is None or row.loss < best.loss:
-                    best = row
-                    self.accepted.add(len(self.rows) - 1)
-                else:
-                    share /= 2
-                step = np.zeros_like(theta)
-                for part, size in (
-                    (self.free & logs, np.sqrt(np.sum(self.free & logs))),
-                    (self.free & ~logs, np.linalg.norm(best.theta[self.free & ~logs])),
-                ):
-                    slope = best.gradient[part]
-                    step[part] = share * size * slope / (np.linalg.norm(slope) or 1.0)
-                theta = np.clip(best.theta - step, *self.bounds.T)
-        self.theta = self._best().theta
-        message, converged = self._ended(0.0, stuck=True) or ("", True)
-        return self.theta, message, converged
-
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
 
@@ -184,7 +175,7 @@ class Descent:
         orders of magnitude look like convergence to a descent.
         """
         self._begin(criterion, n_samples, thetas[0], None)
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             for theta in thetas:
                 self._looked_at(theta)
             self._go_on()
@@ -215,7 +206,7 @@ class Descent:
         """Evaluate a criterion that folds judge at one point."""
         self._begin(criterion, n_samples, theta, None)
         self.tol = LOOSEST_TOL
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(theta)
 
     def forget(self) -> None:
@@ -246,7 +237,7 @@ class Descent:
         known = next(seen, None) or self._evaluated(theta)
         if len(self.rows) - max(self.kept[-1], self.began_at) > MAX_TRIALS:
             self.misled = True
-            raise _Stop
+            raise Stop
         scale = abs(self.rows[self.first].loss) or 1.0
         return known.loss / scale, self.basis.T @ self._driving(known.gradient) / scale
 
@@ -281,13 +272,13 @@ class Descent:
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         judged = getattr(self.criterion, "judged", np.nan)
         losses = getattr(self.criterion, "judged_losses", None)
-        spent = products, seconds, self.n_samples
-        row = Evaluation(theta, value, gradient, *spent, judged, judged_losses=losses, tol=self.tol)
+        told = {"judged": judged, "tol": self.tol, "judged_losses": losses}
+        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, **told)
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))
         if self.stopped or self._exhausted() or self._in_vain():
-            raise _Stop
+            raise Stop
         return row
 
     def _in_vain(self) -> bool:
@@ -321,7 +312,7 @@ class Descent:
         return np.where(blocked, 0.0, np.abs(gradient)) / (abs(row.loss) or np.inf)
 
     def _only_evaluated(self) -> tuple[str, bool]:
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(self.theta)
         return "nothing to learn: all parameters are fixed", True
 
@@ -335,7 +326,7 @@ class Descent:
         self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10
         self.first = len(self.rows)
         self.kept.append(self.first)
-        with contextlib.suppress(_Stop):
+        with contextlib.suppress(Stop):
             self._evaluated(self.theta)
 
     def _within_box(self, tol: float) -> None:
@@ -345,13 +336,14 @@ class Descent:
         self.box = self._one_each(np.stack([low, high], axis=1)).T
         self.basis = self.unit * np.eye(self.origin.size)
         start = np.zeros_like(self.origin)
-        value, slopes = self(start)
+        self(start)
         if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
             return
         bounds = ((self.box - self.origin) / self.unit).T
         if self.learned:
-            relative = slopes / (self.unit * (abs(value) or 1.0))
-            self.basis = quasi_newton_basis(self.learned, relative, self.unit)
+            row = self.rows[-1] if np.array_equal(self.rows[-1].theta, self.theta) else self._best()
+            slopes = self._driving(row.gradient) / (abs(row.loss) or 1.0)
+            self.basis = quasi_newton_basis(self.learned, slopes, self.unit)
             bounds, self.learned = None, []  # later boxes have steps of their own
         minimize(
             self,
@@ -373,9 +365,9 @@ class Descent:
         self.kept.append(place)
         if np.abs(now.theta - self.theta).max() >= self.radius:  # on to the next box
             self.slow = 0
-            raise _Stop
+            raise Stop
         if self.slow == 2 or self._slopes(now).sum() <= tol:
-            raise _Stop
+            raise Stop
 
     def _ended(self, tol: float, *, stuck: bool) -> tuple[str, bool] | None:
         """Why the search is over; None if it goes on in another box."""

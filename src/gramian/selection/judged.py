@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramian.selection.descent import Descent
-from gramian.selection.evaluation import Evaluation
+from gramian.selection.descent import Descent, Evaluation
 
 
 class Verdict(NamedTuple):
@@ -90,12 +89,15 @@ def judged_descents(
         Fewer than roles if a callback stops the search.
     """
     folds = np.arange(criterion.n_folds)
+    beginning = criterion.warm_start
     try:
         for role in range(min(n_roles, criterion.n_folds)):
             criterion.drive(folds % n_roles != role)
+            criterion.warm_start = beginning  # not from the end of another path
             descent.forget()
             first = len(descent.rows)
             descent.evaluate(criterion, n_samples, theta)
+            beginning = criterion.warm_start
             message, converged = "a callback stopped the search", False
             if not descent.stopped:
                 _, message, converged = descend(theta)

@@ -127,22 +127,13 @@ class _Stages:
     def problem(
         self, prior: AnyPrior, size: int, *, exact: bool = False
     ) -> tuple[Problem, tuple[np.ndarray, np.ndarray]]:
-        """The problem on so many rows, and its folds; ``exact`` keeps the operator in the precision of X."""
+        """The problem on so many rows, and its folds; an exact one has no matrix in single precision beside it."""
         data, gram = self.data, self.gram
         part, rows = data, np.arange(len(data.y))
         if size < data.size:
             rows = data.sample(size) if data.sample else _representative(self.strata, size, gram)
             part = data.rows(rows)
-        targets = outputs_first(part.targets)[:, :, 0]
-
-        def build(dtype: Any) -> Operator:
-            return prior.operator(part.X, targets, gram, learning=True, dtype=dtype)[0]
-
-        # closed forms for quadratic losses need a matrix in double precision
-        exact = exact or part.loss.quadratic
-        precision = None if exact else getattr(part.X, "dtype", None)
-        operator = rounded(build, precision, self.regularization, targets.shape[1])
-        problem = Problem(operator, part.loss, targets, self.regularization, part.weights)
+        problem = _problem(prior, part, gram, self.regularization, exact)
         folds = part.spread(self.training[rows], 1.0), part.spread(self.held_out[rows], 0.0)
         return problem, folds
 
@@ -224,6 +215,21 @@ def learn_prior(
     judged = learn_coupling(float(found.variances[0]), problem, folds, coupling, reported)
     related = replace(found, coupling=judged.relation)
     return Learned(related, judged.loss, path, judged.start if whole else None, judged)
+
+
+def _problem(
+    prior: AnyPrior, data: LearningData, gram: GramSettings, regularization: float, exact: bool
+) -> Problem:
+    """The problem whose operator a search varies."""
+    targets = outputs_first(data.targets)[:, :, 0]
+
+    def build(dtype: Any) -> Operator:
+        return prior.operator(data.X, targets, gram, learning=True, dtype=dtype)[0]
+
+    # closed forms for quadratic losses need a matrix in double precision
+    precision = None if exact or data.loss.quadratic else getattr(data.X, "dtype", None)
+    operator = rounded(build, precision, regularization, targets.shape[1])
+    return Problem(operator, data.loss, targets, regularization, data.weights)
 
 
 def _warn_of_early_end(path: OptimizationPath) -> None:

@@ -107,7 +107,7 @@ class RidgeCriterion(CrossValidationCriterion):
             A[rows, :, k] = 0.0
             F[:, :, k] = columns @ cho_solve(block, -weights * residual)
             self.latent[rows, :, k] -= residual
-        self._start = a[:, :, None]
+        self._coefficients = a
         self.n_products = 1
         if self._judging is not None:
             self.judged, self.judged_losses = judged, np.concatenate(losses)
@@ -115,7 +115,7 @@ class RidgeCriterion(CrossValidationCriterion):
 
     def combined_coefficients(self) -> Array:
         """The exact coefficients of all examples, shape (n, C)."""
-        return self._start[:, :, 0]
+        return self._coefficients
 
 
 def choose_criterion(

@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramian.selection.criterion import NoRoles
-from gramian.selection.descent import Descent
-from gramian.selection.evaluation import Criterion, Evaluation
+from gramian.selection.descent import Criterion, Descent, Evaluation
 from gramian.selection.judged import judged_descents
 
+UNTOLD = ("judged", "judged_losses", "tol")  # of evaluations, which a path does not tell
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
 COARSE_ROWS = (250, 1000)  # of the first stages of "auto"; half of all rows follow
 COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
@@ -260,9 +260,7 @@ class CrossValidationSearch(BaseEstimator):
             accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
             message=message,
             converged=converged,
-            **{
-                name: np.array(v) for name, v in columns if name in OptimizationPath.__annotations__
-            },
+            **{name: np.array(v) for name, v in columns if name not in UNTOLD},
         )
 
     def _guarded(
