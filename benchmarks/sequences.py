@@ -6,9 +6,9 @@ Data: the words of the OCR letters (sequences/ocr_letters.npz), 6877 words in te
 CRFsuite runs in the same process if ``sklearn_crfsuite`` is installed.
 
 * one: trained on one fold, tested on the nine others, for each of the ten. ``KernelCRF()``: kernel, variance and τ² are
-  learned by cross-validation within the fold. Bar: mean error at most 12.5 %. Independent kernel logistic regression and
-  CRFsuite (c2 by 3-fold cross-validation) stand beside it. Published: max-margin Markov networks with a cubic kernel
-  about 13 %.
+  learned by cross-validation within the fold. Bar: mean error at most 12.5 %. Independent kernel logistic regression
+  and CRFsuite (c2 by 3-fold cross-validation) stand beside it. Published: max-margin Markov networks with a cubic
+  kernel about 13 %.
 * nine: trained on nine folds, tested on the tenth, low rank and in float32. Bar: at most 5.5 % in the mean.
   CRFsuite's c2 is chosen by three folds of a sixth of the training words, our kernel by folds of a sample.
 * linear: OCR bits with a linear kernel against CRFsuite with the same penalty: marginals to 1e-4 on fold 0 without

@@ -53,7 +53,7 @@ single = alone.score(X_test.positions, X_test.flat(y_test).astype(int))
 print(
     f"single digits: {1 - single:.1%} wrong, sequences: {1 - chain.score(X_test, y_test):.1%} wrong"
 )
-print(chain.solution_)
+print(f"relative gap {chain.solution_.relative_gap:.1e}, {chain.solution_.n_products} products")
 
 # %%
 # What it has learned about sequences: from each digit (row) to the next (column).

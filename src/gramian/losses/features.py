@@ -22,9 +22,18 @@ from gramian.losses.base import Curvature, Loss
 
 
 class Features(Protocol):
-    """A table X as something to multiply with: `operators.LinearFeatures`."""
+    """A table X as something to multiply with: `operators.LinearFeatures`, or the factor of `operators.LowRank`."""
 
-    X: Any
+    shape: tuple[int, int]  # its first number is that of the rows of X
+
+    @property
+    def n_weights(self) -> int:
+        """Columns of X."""
+        ...
+
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray | None:
+        """``Xᵀ diag(weights) X``, or None where that is not cheap."""
+        ...
 
     def times(self, W: np.ndarray) -> np.ndarray:
         """X W."""
@@ -45,9 +54,14 @@ class FeatureMap(NamedTuple):
     features: Features
     intercept: bool
 
+    @property
+    def n_weights(self) -> int:
+        """Rows of weights that are those of features and of the intercept."""
+        return self.features.n_weights + self.intercept
+
     def scores(self, W: np.ndarray) -> np.ndarray:
         """Rows of scores (n + k, C, q) from rows of weights (d + k, C, q), or (d + 1 + k, C, q) with an intercept."""
-        d = self.features.X.shape[1]
+        d = self.features.n_weights
         on_rows = self.features.times(W[:d])
         if self.intercept:
             on_rows += W[d]
@@ -55,15 +69,23 @@ class FeatureMap(NamedTuple):
 
     def weights(self, G: np.ndarray) -> np.ndarray:
         """The transpose of `scores`."""
-        n = self.features.X.shape[0]
+        n = self.features.shape[0]
         sums = [G[:n].sum(axis=0, keepdims=True)] if self.intercept else []
         return np.concatenate([self.features.transposed_times(G[:n]), *sums, G[n:]])
 
     def squares(self, D: np.ndarray) -> np.ndarray:
         """`weights` with squared features: the diagonal of a curvature whose diagonal is D."""
-        n = self.features.X.shape[0]
+        n = self.features.shape[0]
         sums = [D[:n].sum(axis=0, keepdims=True)] if self.intercept else []
         return np.concatenate([self.features.transposed_squares_times(D[:n]), *sums, D[n:]])
+
+    def gram(self, weights: np.ndarray) -> np.ndarray | None:
+        """``Φᵀ diag(weights) Φ`` for the rows of weights that are those of features and of the intercept."""
+        H = self.features.weighted_gram(weights)
+        if H is None or not self.intercept:
+            return H
+        sums = self.features.transposed_times(weights[:, None])[:, 0]
+        return np.block([[H, sums[:, None]], [sums[None], np.array([[weights.sum()]])]])
 
 
 class FeatureCurvature(Curvature):
@@ -81,6 +103,14 @@ class FeatureCurvature(Curvature):
     def jacobi(self) -> Array | None:
         own = self.curvature.jacobi()
         return None if own is None else self.map.squares(own)
+
+    def gram(self) -> Array | None:
+        """The curvature of weights with that of the loss averaged over outputs, the same for all of them, or None."""
+        own = self.curvature.jacobi()
+        if own is None or own.shape[2] > 1:
+            return None
+        averaged = own[: self.map.features.shape[0], :, 0].sum(axis=1) / max(1, own.shape[1] - 1)
+        return self.map.gram(averaged)
 
 
 class FeatureLoss(Loss):

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cros
 from sklearn.utils import estimator_checks
 
 from gramian import KernelCRF, KernelLogisticRegression, Sequences
-from gramian.kernels import RBF, Linear
+from gramian.kernels import RBF, Linear, White
 from gramian.losses import ChainLikelihood
 from gramian.selection import CrossValidationSearch, fold_masks
 
@@ -201,6 +201,15 @@ def test_weights_of_features_are_the_same_model_as_coefficients_of_positions(cas
     np.testing.assert_allclose(weights.transitions_, rows.transitions_, atol=1e-4)
     np.testing.assert_allclose(weights.intercept_, rows.intercept_, atol=1e-4)
     np.testing.assert_allclose(weights.solution_.objective, rows.solution_.objective, rtol=1e-7)
+
+
+def test_low_rank_fits_in_weights_are_those_in_coefficients():
+    given = {"operator": "low_rank", "rank": 25, "random_state": 0, "tol": 1e-9}
+    low = fixed(**given).fit(X, y)
+    noise = fixed(kernel=2.0 * RBF(1.5) + White(1e-9), **given).fit(X, y)  # a diagonal is left
+    assert low.X_fit_.shape == (25, 2)
+    same(low.predict_marginals(NEW), noise.predict_marginals(NEW), atol=1e-4)
+    assert low.solution_.relative_gap <= 1e-9
 
 
 def test_rare_and_frequent_features_take_few_steps():

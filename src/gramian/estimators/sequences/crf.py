@@ -177,7 +177,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
         *parts, below = operator.operators
         n = operator.shape[0] - below.shape[0]
         if isinstance(parts[0], Weights):
-            function = kept_weights(X.positions, parts, coefficients[:n])
+            function = kept_weights(operator, coefficients)
         else:
             function = super()._kept(X.positions, parts[0], coefficients[:n])
         rows = np.asarray(below @ coefficients[n:])

@@ -1,11 +1,8 @@
-"""Training of label sequences: in coefficients of positions, or in weights of features for a linear kernel."""
+"""Training of label sequences: in coefficients of positions, or in weights of features if the operator has some."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
 
 from gramian._core.arrays import Array
 from gramian.estimators.smooth import SmoothTraining
@@ -15,6 +12,7 @@ from gramian.operators import (
     Intercept,
     LabelMixed,
     LinearFeatures,
+    LowRank,
     Operator,
     OperatorRecord,
     Weights,
@@ -33,17 +31,23 @@ class ChainTraining(SmoothTraining):
 
 
 def _in_weights(problem: Problem) -> Problem | None:
-    """The same problem in weights of features, if its positions have a linear kernel that goes through them."""
+    """The same problem in weights of features, if its operator goes through some: a linear or a low-rank one."""
     operator = problem.operator
     assert isinstance(operator, DirectSum)
     on_positions, below = operator.operators
     if not isinstance(on_positions, LabelMixed):
         return None
     (linear, structure), *others = on_positions.terms
-    if not isinstance(linear, LinearFeatures):
+    if isinstance(linear, LowRank):
+        if linear.has_diagonal:
+            return None
+        variance = 1.0
+    elif isinstance(linear, LinearFeatures):
+        variance = linear.variance
+    else:
         return None
     like, targets = problem.targets[:, :, 0], problem.targets
-    parts: list[Operator] = [Weights(linear.variance, structure, linear.X.shape[1], like)]
+    parts: list[Operator] = [Weights(variance, structure, linear.n_weights, like, linear)]
     for term, own in others:
         assert isinstance(term, Intercept)
         parts.append(Weights(term.variance, own, 1, like))
@@ -53,11 +57,11 @@ def _in_weights(problem: Problem) -> Problem | None:
     return Problem(prior, loss, rows, problem.regularization)
 
 
-def kept_weights(X: Array, parts: list[Any], coefficients: Array) -> dict[str, Array]:
-    """The fitted function of weights: unit vectors in the place of positions, and their coefficients."""
-    d, eye = parts[0].shape[0], sp.eye_array
-    sparse = sp.issparse(X) or d > X.shape[0]  # a dense one is no larger than X
-    unit = eye(d, format="csr", dtype=X.dtype) if sparse else np.eye(d, dtype=X.dtype)
-    flat = coefficients.reshape(coefficients.shape[0], -1)
-    rest = parts[1].variance * flat[d] if len(parts) > 1 else np.zeros(flat.shape[1])
-    return {"X_fit_": unit, "dual_coef_": flat[:d], "intercept_": rest}
+def kept_weights(operator: DirectSum, coefficients: Array) -> dict[str, Array]:
+    """The fitted function of weights: unit vectors, or an active set, in the place of positions."""
+    weights, intercept = operator.operators[:2]
+    d, flat = weights.shape[0], coefficients.reshape(coefficients.shape[0], -1)
+    has_one = isinstance(intercept, Weights)
+    rows, dual = weights.compress(flat[:d])
+    rest = intercept.variance * flat[d] if has_one else np.zeros(flat.shape[1])
+    return {"X_fit_": rows, "dual_coef_": dual, "intercept_": rest}

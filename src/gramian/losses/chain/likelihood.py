@@ -61,7 +61,7 @@ class ChainCurvature(Curvature):
         expected, pairs = self.marginals.expectations()
         spread = np.repeat(weights, layout.lengths, axis=1)[:, :, None]
         share = np.divide(expected, spread, out=np.zeros_like(expected), where=spread > 0)
-        return layout.join(expected * (1 - share), pairs)
+        return layout.join(expected * np.maximum(0.0, 1 - share), pairs)  # rounding
 
 
 class ChainLikelihood(Loss):

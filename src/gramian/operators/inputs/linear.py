@@ -65,6 +65,22 @@ class LinearFeatures(KernelOperator):
         left, right = (_in_float64(part) for part in (self.X, self._transposed))
         return self._scaled(_gram_product(left, right, B))
 
+    @property
+    def n_weights(self) -> int:
+        """Weights of a linear function: one for each feature."""
+        return int(self.X.shape[1])
+
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray | None:
+        """``Xᵀ diag(weights) X`` for weights ≥ 0; None for sparse features, of which there are many."""
+        return None if sp.issparse(self.X) else weighted_gram(self._transposed, weights)
+
+    def represented(self, W: np.ndarray) -> tuple[Array, np.ndarray]:
+        """Examples and coefficients of the function with weights v W: unit vectors, and W."""
+        X, d = self.X, self.n_weights
+        sparse = sp.issparse(X) or d > X.shape[0]  # a dense one is no larger than X
+        unit = sp.eye_array(d, format="csr", dtype=X.dtype) if sparse else np.eye(d, dtype=X.dtype)
+        return unit, W
+
     def times(self, W: Array) -> Array:
         """X W, without the variance, for weights of shape (n_features, ...)."""
         return _flat_product(self.X, W)
@@ -104,6 +120,15 @@ def _flat_product(A: Array, B: Array) -> Array:
     flat = B.reshape(B.shape[0], -1)
     product = sparse_dot(A, flat) if sp.issparse(A) else A @ flat.astype(A.dtype, copy=False)
     return product.reshape(-1, *B.shape[1:]).astype(B.dtype, copy=False)
+
+
+def weighted_gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``rows diag(weights) rowsᵀ`` in the dtype of the rows, by blocks of columns."""
+    out = np.zeros((rows.shape[0],) * 2)
+    for block in row_blocks(rows.shape[1], rows.itemsize * rows.shape[0], TILE_BYTES):
+        scaled = rows[:, block] * np.sqrt(weights[block]).astype(rows.dtype)
+        out += scaled @ scaled.T
+    return out
 
 
 def _in_float64(A: Array) -> Array:

@@ -46,6 +46,7 @@ from gramian.operators import costs
 from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.pivoted_cholesky import pivoted_cholesky
 from gramian.operators.compiled.skinny import skinny_product
+from gramian.operators.inputs.linear import weighted_gram
 from gramian.operators.inputs.tiles import TILE_BYTES
 
 # Rows of a block whose diagonal is differentiated: its square is computed for the sake of the diagonal.
@@ -179,6 +180,38 @@ class LowRank(KernelOperator):
         values = self._rows.T @ self._rows[:, indices]
         values[indices, np.arange(len(indices))] += self._extra[indices]
         return values
+
+    # --- its functions, as linear ones of the columns of L --------------------------------------
+
+    @property
+    def n_weights(self) -> int:
+        """Weights of a function: one for each column of L."""
+        return self.rank
+
+    def times(self, W: Array) -> Array:
+        """L W for weights of shape (rank, ...)."""
+        flat = W.reshape(W.shape[0], -1).astype(self._rows.dtype, copy=False)
+        return (flat.T @ self._rows).T.reshape(-1, *W.shape[1:]).astype(W.dtype, copy=False)
+
+    def transposed_times(self, G: Array) -> Array:
+        """Lᵀ G for an array of shape (n_samples, ...)."""
+        flat = G.reshape(G.shape[0], -1).astype(self._rows.dtype, copy=False)
+        return self._projected(flat).reshape(-1, *G.shape[1:]).astype(G.dtype, copy=False)
+
+    def transposed_squares_times(self, D: Array) -> Array:
+        """(L∘L)ᵀ D, in blocks of rows of D."""
+        flat, out = D.reshape(D.shape[0], -1), np.zeros((self.rank, D[0].size))
+        for rows in self._blocks():
+            out += self._rows[:, rows] ** 2 @ flat[rows]
+        return out.reshape(-1, *D.shape[1:])
+
+    def represented(self, W: np.ndarray) -> tuple[Array, np.ndarray]:
+        """Examples and coefficients of the function L W: the active set, and ``L̃⁻ᵀ W``."""
+        return self.X[self.indices], self.solved(W)
+
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
+        """``Lᵀ diag(weights) L`` for weights ≥ 0."""
+        return weighted_gram(self._rows, weights)
 
     # --- prediction -----------------------------------------------------------------------------
 

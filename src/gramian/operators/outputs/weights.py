@@ -7,6 +7,8 @@ Cost: O(d C).
 
 from __future__ import annotations
 
+from typing import Any
+
 from gramian._core.arrays import Array, device_of, namespace
 from gramian.labels import LabelStructure
 from gramian.operators.base import Operator
@@ -24,6 +26,8 @@ class Weights(Operator):
     n_features : int
     like : array
         Says which array library, device and dtype to use.
+    features : LinearFeatures or LowRank, default=None
+        Whose weights they are; it says how a function is kept.
 
     Examples
     --------
@@ -35,10 +39,17 @@ class Weights(Operator):
            [2.]])
     """
 
-    def __init__(self, variance: float, structure: LabelStructure, n_features: int, like: Array):
+    def __init__(
+        self,
+        variance: float,
+        structure: LabelStructure,
+        n_features: int,
+        like: Array,
+        features: Any = None,
+    ):
         self.variance, self.structure = float(variance), structure
         self.shape, self.dtype = (int(n_features), int(n_features)), like.dtype
-        self._like = like[:0, ...]
+        self._like, self.features = like[:0, ...], features
 
     def __matmul__(self, B: Array) -> Array:
         return self.variance * self.structure.mix(B)
@@ -50,6 +61,9 @@ class Weights(Operator):
         xp, own = namespace(self._like), self.variance * self.structure.diagonal(n_outputs)
         row = xp.asarray(own, dtype=self.dtype, device=device_of(self._like))
         return xp.broadcast_to(row[None, :], (self.shape[0], n_outputs))
+
+    def compress(self, A: Array) -> tuple[Array | None, Array]:
+        return (None, A) if self.features is None else self.features.represented(A)
 
     @property
     def is_diagonal(self) -> bool:

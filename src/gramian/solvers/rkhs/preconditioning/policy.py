@@ -9,7 +9,7 @@ become affordable. So little is lost where it is no use, and a hard problem soon
 Costs are counted in flops (`InputOperator.work`), not measured: a fit gives the same numbers each time. Factors take
 at most half of scikit-learn's ``working_memory``.
 
-Problems in weights of features have a diagonal operator; their preconditioner costs nothing (`diagonal`).
+Problems in weights of features have a diagonal operator and a preconditioner from the start (`weights`).
 
 Operators of low rank know all their functions (`feature_space`): these are used from the start.
 """
@@ -25,13 +25,13 @@ from gramian._core.memory import working_memory
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.preconditioning.coarse_space import CoarseSpace, coarse_space
-from gramian.solvers.rkhs.preconditioning.diagonal import (
-    DiagonalPreconditioner,
-    diagonal_preconditioner,
-)
 from gramian.solvers.rkhs.preconditioning.feature_space import feature_space
 from gramian.solvers.rkhs.preconditioning.preconditioner import Preconditioner
 from gramian.solvers.rkhs.preconditioning.space import FunctionSpace, parts_of
+from gramian.solvers.rkhs.preconditioning.weights import (
+    WeightPreconditioner,
+    weight_preconditioner,
+)
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder
 
@@ -169,10 +169,10 @@ class Preconditioning:
         self.space, self._curvature = space, None
         return True
 
-    def at(self, curvature: Curvature) -> Preconditioner | DiagonalPreconditioner | None:
+    def at(self, curvature: Curvature) -> Preconditioner | WeightPreconditioner | None:
         """The preconditioner for a curvature."""
         if self.asked == "auto" and self.problem.operator.is_diagonal:
-            return diagonal_preconditioner(self.problem, curvature)
+            return weight_preconditioner(self.problem, curvature)
         if self.space is not None and self._curvature is not curvature:
             with quiet_blas(2.0 * self.space.factor.size * self.space.rank * self._columns):
                 self._preconditioner = Preconditioner(self.space, curvature, self.problem.strength)
