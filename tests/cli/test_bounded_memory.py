@@ -76,15 +76,13 @@ def test_arrays_of_more_than_a_gigabyte(tmp_path):
     assert "unpacks to more than" in refused(tmp_path, "fit", "x.npz", *FIT)
 
 
-@pytest.mark.parametrize("name", ["x.csv.gz", "x.svm.gz"])
-def test_tables_of_more_than_a_gigabyte(tmp_path, name):
-    rows = {"x.csv.gz": b"1,0\n", "x.svm.gz": b"1 1:1\n"}[name] * 2**18
-    with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
-        file.write(b"a,y\n" if "csv" in name else b"")
-        for _ in range(1536 * 2**20 // len(rows)):
+def test_tables_of_more_than_a_gigabyte(tmp_path):
+    rows = b"1,0\n" * 2**18
+    with gzip.open(tmp_path / "x.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"a,y\n")
+        for _ in range(1536):
             file.write(rows)
-    options = FIT if "csv" in name else FIT[2:]
-    assert "unpacks to more than" in refused(tmp_path, "fit", name, *options)
+    assert "unpacks to more than" in refused(tmp_path, "fit", "x.csv.gz", *FIT)
 
 
 @pytest.mark.parametrize("shape", [(2**20, 2**20), (2**40,), (2**62, 2**62), (-1, 8)])
