@@ -129,4 +129,5 @@ def test_fits_are_interrupted_at_any_moment():
         line for line in found if line["state"] == "half-fitted" or not good.items() <= line.items()
     ]
     assert bad == []
-    assert sum(line["state"] == "unchanged" for line in found) > ROUNDS / 2
+    # many were interrupted in their first fit, the others in a later one
+    assert sum(line["state"] == "unchanged" for line in found) > ROUNDS / 5

@@ -76,15 +76,13 @@ def test_arrays_of_more_than_a_gigabyte(tmp_path):
     assert "unpacks to more than" in refused(tmp_path, "fit", "x.npz", *FIT)
 
 
-@pytest.mark.parametrize("name", ["x.csv.gz", "x.svm.gz"])
-def test_tables_of_more_than_a_gigabyte(tmp_path, name):
-    rows = {"x.csv.gz": b"1,0\n", "x.svm.gz": b"1 1:1\n"}[name] * 2**18
-    with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
-        file.write(b"a,y\n" if "csv" in name else b"")
-        for _ in range(1536 * 2**20 // len(rows)):
+def test_tables_of_more_than_a_gigabyte(tmp_path):
+    rows = b"1,0\n" * 2**18
+    with gzip.open(tmp_path / "x.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"a,y\n")
+        for _ in range(1536):
             file.write(rows)
-    options = FIT if "csv" in name else FIT[2:]
-    assert "unpacks to more than" in refused(tmp_path, "fit", name, *options)
+    assert "unpacks to more than" in refused(tmp_path, "fit", "x.csv.gz", *FIT)
 
 
 @pytest.mark.parametrize("shape", [(2**20, 2**20), (2**40,), (2**62, 2**62), (-1, 8)])
@@ -127,13 +125,18 @@ def test_trees_of_a_million_nodes(tmp_path, kind, form):
 
 @pytest.mark.parametrize("kind", ["chain", "star"])
 def test_a_fit_with_a_tree_of_a_million_nodes(tmp_path, kind):
-    """Refused in one line, or done: a million classes of four examples are no use to anybody."""
+    """Done, or ended in one line: a million classes of four examples are no use to anybody."""
     n = 10**6
     parents = range(n) if kind == "chain" else [0] * n
     edges = "".join(f"n{parent},n{child}\n" for child, parent in enumerate(parents, 1))
     (tmp_path / "tree.csv").write_text("parent,child\n" + edges)
     (tmp_path / "x.csv").write_text(f"a,y\n1,n{n}\n2,n{n - 1}\n3,n{n}\n4,n{n - 1}\n")
     result = ended(tmp_path, "fit", "x.csv", *FIT, "--taxonomy", "tree.csv")
-    assert result.returncode in (0, 2), (result.returncode, result.stderr[-2000:])
-    if result.returncode:
-        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    lines = result.stderr.strip().splitlines()
+    if result.returncode == 1:
+        assert len(lines) == 1
+        assert lines[0].startswith("Not enough memory.")
+    elif result.returncode == 2:
+        assert len(lines) == 1, result.stderr
+    else:
+        assert result.returncode == 0, result.stderr[-2000:]

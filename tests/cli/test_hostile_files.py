@@ -54,6 +54,13 @@ def test_an_array_that_says_it_is_larger_than_it_is(refused, tmp_path, run):
     assert "X.npy says that it has shape (1048576, 1048576), which 192 bytes cannot hold" in message
 
 
+def test_an_array_with_a_negative_shape(refused, tmp_path, run):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("X.npy", npy_header((-1, 8)) + bytes(64))
+        archive.writestr("y.npy", npy_header((8,)) + bytes(64))
+    assert "X.npy says that it has shape (-1, 8)" in refused("fit", "x.npz", *FIT)
+
+
 def test_a_table_that_unpacks_to_too_much(refused, tmp_path, small_limit):
     with gzip.open(tmp_path / "x.csv.gz", "wb") as file:
         file.write(b"a,y\n" + b"0,1\n" * 2**21)

@@ -41,31 +41,17 @@ def check_archive(content: bytes | Path, path: Path) -> None:
                     _check_array(path, entry, file)
 
 
-def open_gzip(path: Path) -> IO[bytes]:
-    """Open a .gz file that ends with an error where it has unpacked to too much."""
-    return io.BufferedReader(_Bounded(gzip.open(path, "rb"), path))
+def open_gzip(path: Path) -> gzip.GzipFile:
+    """Open a .gz file, unless it unpacks to too much.
 
-
-class _Bounded(io.RawIOBase):
-    """A stream of bytes that refuses to be much longer than its file."""
-
-    def __init__(self, stream: gzip.GzipFile, path: Path):
-        self.stream, self.path, self.size = stream, path, path.stat().st_size
-        self.n_read = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = self.stream.read(len(buffer))
-        buffer[: len(part)] = part
-        self.n_read += len(part)
-        _check_total(self.path, self.n_read, self.size)
-        return len(part)
-
-    def close(self) -> None:
-        self.stream.close()
-        super().close()
+    It is unpacked once to know, and nothing is kept of it: parsers take several times the memory of what they read.
+    """
+    size, total = path.stat().st_size, 0
+    with gzip.open(path, "rb") as stream:
+        while part := stream.read(2**20):
+            total += len(part)
+            _check_total(path, total, size)
+    return gzip.open(path, "rb")
 
 
 def _check_total(path: Path, total: int, size: int) -> None:
@@ -88,7 +74,7 @@ def _check_array(path: Path, entry: zipfile.ZipInfo, file: IO[bytes]) -> None:
         shape, _, dtype = read(file)
     except ValueError as error:
         raise UserError(f"{path} is damaged: {entry.filename}: {error}") from None
-    if math.prod(shape) * dtype.itemsize > entry.file_size:
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > entry.file_size:
         raise UserError(
             f"{path} is damaged: {entry.filename} says that it has shape {shape}, which {entry.file_size} bytes cannot "
             "hold."
