@@ -48,32 +48,30 @@ SMALLEST_WEIGHT = 1e-100
 class RidgeCriterion(CrossValidationCriterion):
     """Mean held-out squared loss and its gradient, in closed form; see `CrossValidationCriterion`.
 
-            Parameters
-            ----------
-            problem : Problem
-                With the squared loss, NumPy arrays and one Gram matrix for all outputs.
-            training : array of shape (n, n_folds)
-                1 where an example trains.
-            held_out : array of shape (n, n_folds), default=None
-                1 where an example is judged; None means all that do not train.
+    Parameters
+    ----------
+    problem : Problem
+        With the squared loss, NumPy arrays and one Gram matrix for all outputs.
+    training : array of shape (n, n_folds)
+        1 where an example trains.
+    held_out : array of shape (n, n_folds), default=None
+        1 where an example is judged; None means all that do not train.
 
-            Examples
-            --------
-            >>> import numpy as np
-            >>> from gramian.kernels import RBF
-            >>> from gramian.losses import Squared
-            >>> from gramian.labels import Identity, Scalar
-        from gramian.losses import Squared
-    from gramian.operators import Dense
-            >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
-            >>> from gramian.solvers import Problem
-            >>> X = np.linspace(0, 1, 20)[:, None]
-            >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
-            >>> training, _ = fold_masks(5, X, X[:, 0])
-            >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
-            >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
-            >>> bool(abs(exact - iterative) < 1e-8)
-            True
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RBF
+    >>> from gramian.losses import Squared
+    >>> from gramian.operators import Dense
+    >>> from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
+    >>> from gramian.solvers import Problem
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> problem = Problem(Dense(RBF(0.3), X), Squared(), np.sin(9 * X), regularization=1e-3)
+    >>> training, _ = fold_masks(5, X, X[:, 0])
+    >>> exact, _ = RidgeCriterion(problem, training)(np.log([0.3]))
+    >>> iterative, _ = CrossValidationCriterion(problem, training)(np.log([0.3]))
+    >>> bool(abs(exact - iterative) < 1e-8)
+    True
     """
 
     def drive(self, folds: np.ndarray | None) -> None:

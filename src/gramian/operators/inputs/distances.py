@@ -89,9 +89,7 @@ class SquaredDistances:
         The pages of a new array are slow to touch, and an evaluation after the other would ask for new ones.
         """
         whole = self._spare.pop() if self._spare else np.empty_like(self.matrix)
-        lent = np.asarray(
-            memoryview(whole)
-        )  # a plain view would not be kept alive by its own views
+        lent = np.asarray(whole.data)  # views of a plain view would not keep it alive
         weakref.finalize(lent, self._spare.append, whole)
         return lent
 
