@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gramian import KernelLogisticRegression
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Linear
+from gramian.operators import Dense
 from gramian.selection import rounded
 from gramian.selection.prior import GramSettings, assemble_prior
 
@@ -30,6 +31,18 @@ def test_single_precision_where_it_cannot_be_felt(monkeypatch):
     assert search_operator(1.0).dtype == np.float32
     assert search_operator(1.0, regularization=1e-6).dtype == np.float64
     assert search_operator(1e6).dtype == np.float64
+
+
+def test_operators_that_store_no_distances_are_made_once():
+    """A low-rank factor takes as long to make as a fit."""
+    made = []
+
+    def build(dtype):
+        made.append(dtype)
+        return Dense(Linear(), X)
+
+    assert rounded.rounded(build, X.dtype, 1.0, 3).dtype == np.float64
+    assert len(made) == 1
 
 
 def test_products_agree(monkeypatch, rng):

@@ -117,6 +117,8 @@ def rounded(
     if not isinstance(dtype, np.dtype) or dtype != np.float64:  # of another array library
         return build(None)
     single = build(np.float32)
-    if single.dtype != np.float32 or 8 * single.shape[0] ** 2 < CACHE_BYTES:
+    if single.dtype != np.float32:  # nothing was rounded; to make it again may be costly
+        return single
+    if 8 * single.shape[0] ** 2 < CACHE_BYTES:
         return build(None)
     return Rounded(single, lambda: build(None), regularization, n_outputs)
