@@ -13,10 +13,11 @@ is self-adjoint and positive in ``⟨x, y⟩_𝒦``: ``𝒦P = λ (λ𝒦⁻¹ +
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
@@ -63,7 +64,8 @@ class WeightPreconditioner:
         self._own, strength = own[: len(gram), 0], float(problem.strength[0])
         system = gram / strength
         system[np.diag_indices_from(system)] += 1 / self._own
-        self._factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        with contextlib.suppress(LinAlgError):  # rounding leaves no factor: the diagonal remains
+            self._factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
     def apply(self, r: np.ndarray, Kr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P r and 𝒦 P r."""
