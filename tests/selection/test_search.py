@@ -340,7 +340,7 @@ def test_the_search_goes_on_to_a_tight_tolerance(case):
     path = search_of(prior, function, tol=1e-5, max_evaluations=100)
     assert path.converged
     exact, gradient = function(found(path), tol=1e-14)
-    np.testing.assert_allclose(path.loss[path.best], exact, rtol=5e-6)
+    np.testing.assert_allclose(path.loss[path.best], exact, rtol=1e-6)
     low, high = prior.bounds.T
     inside = (found(path) > low) & (found(path) < high)  # noise of 0.3 asks for a large variance
     assert np.abs(gradient[inside]).max() <= 1e-4 * exact
