@@ -158,9 +158,9 @@ def _learning_data(machine: Any, data: TrainingData, targets: SmoothTargets) -> 
         targets.values,
         targets.loss,
         weights,
-        targets.stratified,
-        examples.sample(data.X, machine.random_state),
-        data.groups,
+        stratified=targets.stratified,
+        sample=examples.sample(data.X, machine.random_state),
+        groups=data.groups,
     )
 
 

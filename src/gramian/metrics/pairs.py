@@ -122,10 +122,10 @@ def interaction_concordance_index(
     scores = check_values("y_score", y_score, len(y))
     left = _checked_objects("left_index", left_index, len(y))
     right = _checked_objects("right_index", right_index, len(y))
-    tolerances = [
+    tolerances = tuple(
         8 * np.finfo(_precision(given)).eps * np.max(np.abs(values))
         for given, values in ((y_true, y), (y_score, scores))
-    ]
+    )
     rows, columns = (left, right) if left.max() <= right.max() else (right, left)
     order = np.lexsort((columns, rows))
     rows, columns = rows[order], columns[order]
@@ -142,7 +142,7 @@ def interaction_concordance_index(
     for row in range(rows[-1]):
 
         def count(first: int, last: int, row: int = row) -> tuple[float, float]:
-            return _row_with_later_rows(first, last, row, starts, columns, y, scores, *tolerances)
+            return _row_with_later_rows(first, last, row, starts, columns, y, scores, tolerances)
 
         for found in in_parts(count, rows[-1] - row):
             concordant += found[0]
@@ -281,10 +281,11 @@ def _ranks(values, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def _row_with_later_rows(
-    first, last, row, starts, columns, y, scores, y_tolerance, score_tolerance
-):
-    """Concordant and comparable interactions of one row with the later ones from first to last."""
+def _row_with_later_rows(first, last, row, starts, columns, y, scores, tolerances):
+    """Concordant and comparable interactions of one row with the later ones from first to last.
+
+    Differences of y, and of scores, that are within their tolerance are ties.
+    """
     concordant = comparable = 0.0
     for later in range(first, last):
         a, a_end = starts[row], starts[row + 1]
@@ -305,8 +306,8 @@ def _row_with_later_rows(
                 a += 1
                 b += 1
         if common > 1:
-            order, d_rank = _ranks(d[:common], y_tolerance)
-            _, e_rank = _ranks(e[:common], score_tolerance)
+            order, d_rank = _ranks(d[:common], tolerances[0])
+            _, e_rank = _ranks(e[:common], tolerances[1])
             found = _concordance(d_rank[order], e_rank[order], common, np.ones(common))
             concordant += found[0]
             comparable += found[1]

@@ -209,9 +209,9 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
             lambda rows: problem(self._examples().take(data.X, rows), rows),
             self._solve,
             fitted,
-            codes,
-            judge,
-            calibrate,
+            codes=codes,
+            judge=judge,
+            calibrate=calibrate,
         )
 
     def _margins(

@@ -63,7 +63,7 @@ def best_paths(
     share(
         _paths,
         layout.lengths.size,
-        *(layout.bounds, u, np.ascontiguousarray(T), best, origin, labels, scores),
+        *(layout.bounds, u, np.ascontiguousarray(T), (best, origin), labels, scores),
         alone=n * C * C * n_best < ALONE,
     )
     return labels, scores
@@ -82,7 +82,8 @@ def _insert(scores, origins, score, origin):
 
 
 @njit(cache=True, nogil=True)
-def _paths(first, last, bounds, u, T, best, origin, labels, scores):
+def _paths(first, last, bounds, u, T, lists, labels, scores):
+    best, origin = lists  # of each position and label: its best scores, and where they came from
     C, k = T.shape[0], best.shape[2]
     top, ends = np.empty(k), np.empty(k, dtype=np.int32)
     for s in range(first, last):

@@ -366,8 +366,8 @@ class _Tiled(_Route):
         limit = self.norm_limit[self.dtype]
         expand = bool(rows.norms.max() + columns.norms.max() <= limit)
         with single_threaded_blas():
-            profile = self.units.profile
-            share(tile_block, tasks, rows, columns, expand, profile, tile, totals, partial)
+            values = self.units.profile, expand
+            share(tile_block, tasks, rows, columns, values, tile, totals, partial)
         if column_totals is not None:
             column_totals += partial.sum(axis=0, dtype=np.float64)
 

@@ -252,16 +252,18 @@ def _tile_by_expansion(X, xx, Z, zz, profile, tile):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def tile_block(first_task, last_task, rows, columns, expand, profile, tile, totals, sums):
+def tile_block(first_task, last_task, rows, columns, values, tile, totals, sums):
     """What `fused_block` does, through a tile that BLAS multiplies; `sums` is (tasks, columns, k).
 
-    With ``expand`` distances come from the squared norms of rows and columns and their inner products.
+    ``values`` says how kernel values are computed: their profile, and whether distances come from the squared norms of
+    rows and columns and their inner products.
 
     Each task calls BLAS for its own rows, so BLAS is to be limited to one thread. Letting its threads alternate
     with other threads on the same cores is up to thirty times slower: they spin while they wait.
     """
     X, B_rows, xx = rows
     Z, B, zz = columns
+    profile, expand = values
     for task in range(first_task, last_task):
         lo, hi = task * PANEL, min(X.shape[0], (task + 1) * PANEL)
         own = tile[lo:hi]

@@ -151,14 +151,14 @@ def certificate(
 ) -> tuple[float, np.ndarray, float]:
     """Return what `MarginProblem.values` does, from arrays of shape (L, n): boxes and ridge of it, Aᵀ and Uᵀ."""
     sums = np.empty((len(A), 3))
-    given = target, low, high, ridge, A, U
-    share(_write_sums, len(A), *given, sums)
+    share(_write_sums, len(A), (target, low, high), ridge, A, U, sums)
     return float(sums[:, :2].sum()), sums[:, 1].copy(), float(sums[:, 2].max(initial=0.0))
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_sums(first, last, target, low, high, ridge, A, U, sums):
+def _write_sums(first, last, boxes, ridge, A, U, sums):
     """Dual value, gap and largest violation of each label from first to last."""
+    target, low, high = boxes
     pull = np.empty(A.shape[1])
     for k in range(first, last):
         found = pulls(target[k], low[k], high[k], ridge[k], A[k], U[k], pull)
