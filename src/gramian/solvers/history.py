@@ -193,6 +193,11 @@ class DualHistory(History):
     def merit(self, objective: float, gap: float) -> float:
         return gap - objective
 
+    def crawls(self, iterations: int) -> bool:
+        """Whether so many iterations have not halved the gap."""
+        before = self.rows[-1 - iterations] if iterations <= self.n_iter else {"gap": math.inf}
+        return self.rows[-1]["gap"] > 0.5 * before["gap"]
+
     def least_fall(self, objective: float, gap: float) -> float:
         # the middle one of the last distances: where rounding rules, gaps go up and down by chance
         rows = self.rows[-self.patience :]

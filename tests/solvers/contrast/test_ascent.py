@@ -268,6 +268,35 @@ def test_tiny_and_large_caps(method, C):
     assert solution.gap <= 1e-2 * gained
 
 
+@pytest.mark.parametrize("kind", ["features", "gram"])
+@pytest.mark.parametrize("method", ["flat", "orthogonal", "independent"])
+def test_large_features_converge_as_small_ones_do(method, kind):
+    """Visits alone need sweeps in proportion to the square of the scale: they stopped with a relative gap of 1."""
+    t = task(method, 1.0)
+    near = solved(replace(t, X=1e2 * t.X).problem(), tol=1e-4).objective
+    for scale in (1e3, 1e5):
+        X = scale * t.X
+        problem = t.problem(X if kind == "features" else GramRows(Linear(), X))
+        solution = solved(problem, tol=1e-4)
+        assert solution.n_iter < 300
+        # the optimum falls towards that without a penalty
+        assert solution.objective - solution.gap <= near
+        direct = replace(t, X=X)
+        np.testing.assert_allclose(
+            primal(direct, solution.coefficients), solution.objective, rtol=1e-5
+        )
+
+
+def test_features_too_large_for_sums_end_soon_with_an_honest_gap():
+    t = task("flat", 1.0)
+    with pytest.warns(ConvergenceWarning, match="rounding errors"):
+        solution = contrast_ascent(t.problem(1e8 * t.X))
+    assert solution.status == "stalled"
+    assert solution.n_iter < 300
+    small = solved(t.problem(1e3 * t.X), tol=1e-4)
+    assert solution.objective - solution.gap <= small.objective
+
+
 @every_method
 def test_all_caps_zero(method):
     t = task(method)

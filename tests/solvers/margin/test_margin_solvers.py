@@ -21,7 +21,7 @@ from margin_oracles import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.kernels import Linear
+from gramian.kernels import RBF, Linear
 from gramian.operators import GramRows
 from gramian.solvers import MarginProblem, blocked_ascent, coordinate_ascent, smo
 
@@ -297,3 +297,28 @@ def test_work_grows_linearly_in_the_number_of_labels(name):
         operations.append(solved(name, some, tol=1e-2).history["operations"][-1])
     exponent = np.polyfit(np.log(sizes), np.log(operations), 1)[0]
     assert exponent < 1.2
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("solve", [coordinate_ascent, blocked_ascent, smo])
+def test_large_costs_of_hinges_converge_as_small_ones_do(solve, correlated):
+    """Sweeps alone stopped with a relative gap of 0.2 to 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    signs = np.where(rng.random((30, 3)) < 0.5, -1, 1).astype(np.int8)
+    R = np.corrcoef(rng.normal(size=(3, 12))) if correlated else None
+    inputs = X if solve is coordinate_ascent else GramRows(Linear(), X)
+    objectives = []
+    for caps in (1e4, 1e8):
+        problem = MarginProblem(inputs, signs, R, caps=caps)
+        solution = solve(problem, tol=1e-4, max_iter=500)
+        assert solution.status == "converged"
+        objectives.append(solution.objective / caps)
+    np.testing.assert_allclose(*objectives, rtol=1e-2)
+
+
+def test_equal_examples_of_all_signs():
+    signs = np.where(np.arange(39).reshape(13, 3) % 5 < 2, -1, 1).astype(np.int8)
+    rows = GramRows(RBF(), np.ones((13, 2)))
+    solution = blocked_ascent(MarginProblem(rows, signs, caps=1e8), tol=1e-4)
+    assert solution.status == "converged"

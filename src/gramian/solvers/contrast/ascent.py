@@ -12,6 +12,8 @@ Method
     the sums P = AᵀX are kept, so that a change of signs changes S and nothing else. With a Gram matrix Q = K A is kept,
     and examples are visited in blocks whose kernel values fit the cache, one matrix product a block. Each sweep ends
     with a look at all examples, whose gaps are exact; the next one leaves out those whose gaps together do not matter.
+    Visits need sweeps in proportion to caps times kernel values. Problems of few coefficients that crawl leap instead:
+    an interior-point method finds all coefficients at once (`solvers.interior`), and visits go on from there.
 
 Cost
     Non-zeros of an example × outputs for a visit and for a look; n × outputs for each example of a block visited.
@@ -42,9 +44,11 @@ from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.contrast import loops
 from gramian.solvers.contrast.problem import ContrastProblem
 from gramian.solvers.history import Bounds
+from gramian.solvers.interior import CRAWLING, MOST, SHARE, Coefficients, interior_point
 from gramian.solvers.solution import Callback, Solution
 
 MAX_ITER = 10_000  # sweeps; small problems with few features and large caps take thousands, of a millisecond each
+PATIENCE = 50  # sweeps without progress after which rounding errors are to blame
 SWEEP_PARTS = 4  # of a sweep, with better signs after each
 MAX_VISITS = 5000  # in one compiled call: interruptions get through
 BLOCK_EXAMPLES = 128  # whose kernel values are worked on together
@@ -100,9 +104,10 @@ def contrast_ascent(
         raise ValueError(f"tol must be >= 0, got {tol!r}.")
     limit = MAX_ITER if max_iter is None else max_iter
     allowed = partial(problem.allowed_gap, tol=tol)
-    recorder = Bounds(allowed, f"tol={tol:.2e}", limit, callback, patience=50)
+    recorder = Bounds(allowed, f"tol={tol:.2e}", limit, callback, patience=PATIENCE)
     state = STATES[type(problem.inputs)](problem, check_random_state(random_state))
     best = state.snapshot()
+    patient = int(CRAWLING * PATIENCE)
     while True:
         objective, lower, gaps = state.values()
         near = objective - lower <= 2 * problem.allowed_gap(objective, tol)
@@ -117,6 +122,10 @@ def contrast_ascent(
         status = recorder.record(state.current, objective, lower, operations=state.operations)
         if status is not None:
             return _certified(recorder, state, best, status)
+        if state.can_leap and recorder.crawls(patient):
+            state.leap(SHARE * problem.allowed_gap(recorder.upper, tol))
+            patient += recorder.n_iter
+            continue
         share = UNVISITED_SHARE * problem.allowed_gap(recorder.upper, tol) / gaps.size
         passes = PASSES if recorder.n_iter >= FIRST_SWEEPS else 1
         state.sweep(np.flatnonzero(gaps > share), passes)
@@ -210,6 +219,43 @@ class _State:
         gap += 0.0 if self.exact else self.rounding_of_matrix()
         return float(objective), float(objective - gap), gaps
 
+    @property
+    def can_leap(self) -> bool:
+        """Whether there are few enough coefficients for `leap`, and some."""
+        return 0 < max(self.dual.beta.size, self.problem.shape[0]) <= MOST
+
+    def leap(self, allowed: float) -> None:
+        """Find all coefficients by an interior-point method, with better signs before each of its steps.
+
+        What it found is left if the dual is not higher there: signs may need more steps, or rounding rules.
+        """
+        dual, scale = self.dual, self.dual.scale
+        beta, signs, lower = dual.beta.copy(), self.signs.copy(), self.values()[1]
+        counts = np.where(dual.caps > 0, np.diff(dual.start)[dual.labels], 0)
+        used = np.flatnonzero(counts)
+        unit = np.repeat(np.arange(used.size), counts[used])
+        each = np.arange(unit.size)
+        within = each - np.repeat(np.cumsum(counts[used]) - counts[used], counts[used])
+        contrast = dual.start[dual.labels[used]][unit] + within
+        places, examples = dual.begin[used][unit] + within, dual.examples[used][unit]
+        outputs = np.zeros((unit.size, len(dual.S)))
+        outputs[each, dual.own[contrast]] = scale[contrast]
+        outputs[each, dual.rival[contrast]] = -scale[contrast]
+        K = (self.problem.inputs @ np.eye(self.problem.shape[0]))[np.ix_(examples, examples)]
+
+        def set_to(beta: np.ndarray) -> np.ndarray:
+            dual.beta[places] = beta
+            self.refresh()
+            self.improve_signs()
+            return dual.S
+
+        found = Coefficients(K, outputs, scale[contrast], unit, dual.caps[used])
+        set_to(interior_point(found, set_to, allowed))
+        if not self.values()[1] > lower:
+            self.signs[:] = signs
+            set_to(beta[places])
+        self.fresh = False  # bounds so far are of sums that were updated
+
     def dual_coefficients(self, beta: np.ndarray) -> np.ndarray:
         """A, with outputs in the order of this state."""
         A = np.zeros(self.problem.shape)
@@ -267,12 +313,7 @@ class _FeatureState(_State):
         self.P = np.zeros((self.features.n_features, problem.shape[1]))
 
     def scan(self, losses: np.ndarray, gaps: np.ndarray) -> None:
-        low, high, G = self.dual.low, self.dual.high, self.dual.G
-        # G = PᵀP without the rounding errors of updates, where outputs are coupled
-        with single_threaded_blas():  # its threads would spin beside those of the scan
-            for first in np.unique(low):
-                block = slice(first, high[first])
-                G[block, block] = self.P[:, block].T @ self.P[:, block]
+        self._multiply_sums()
         of_features = (self.features.compiled, self.dual, self.P, losses, gaps)
         in_parts(partial(loops.scan, *of_features), losses.size)
         self.operations += self.features.n_entries * losses.size * self.P.shape[1]
@@ -292,7 +333,16 @@ class _FeatureState(_State):
     def refresh(self) -> None:
         sums = self.features.sums(self.dual_coefficients(self.dual.beta))
         self.P = np.ascontiguousarray(sums)
+        self._multiply_sums()
         self.fresh = True
+
+    def _multiply_sums(self) -> None:
+        """Compute G = PᵀP without the rounding errors of updates, where outputs are coupled."""
+        low, high, G = self.dual.low, self.dual.high, self.dual.G
+        with single_threaded_blas():  # its threads would spin beside those of the scan
+            for first in np.unique(low):
+                block = slice(first, high[first])
+                G[block, block] = self.P[:, block].T @ self.P[:, block]
 
 
 class _GramState(_State):

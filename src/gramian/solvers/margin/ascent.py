@@ -1,7 +1,8 @@
 """What the solvers of margin problems share: the coefficients, and the loop of sweeps that ends with a certificate.
 
 A solver is an `Ascent` with its own sums of products, which its sweeps keep up to date. Updates drift by rounding
-errors; what is certified at the end is computed anew wherever the drift could show.
+errors; what is certified at the end is computed anew wherever the drift could show. Sweeps are needed in proportion to
+caps times kernel values; if those of a small problem crawl, its coefficients are found by an interior-point method.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows
 from gramian.solvers.history import DualHistory
+from gramian.solvers.interior import CRAWLING, MOST, SHARE, Coefficients, interior_point
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
@@ -94,6 +96,33 @@ class Ascent:
         squares = np.sum(self.A * (self.R @ self.A), axis=1)
         return 2.0**-25 * largest * np.maximum(squares, 0.0)
 
+    @property
+    def can_leap(self) -> bool:
+        """Whether there are few enough coefficients for `leap`, and whether their losses are piecewise linear."""
+        return not self.problem.squared and self.A.size <= MOST
+
+    def leap(self, allowed: float) -> None:
+        """Find all coefficients by an interior-point method, if the dual is higher there."""
+        before, lower = self.A.copy(), self._dual()
+        target, low, high = self.problem.boxes()
+        labels, examples = np.nonzero(high - low)
+        chosen, signs = (labels, examples), np.where(high > 0, 1.0, -1.0)[labels, examples]
+        outputs = np.zeros((signs.size, len(self.A)))
+        outputs[np.arange(signs.size), labels] = signs
+        K = (self.problem.inputs @ np.eye(self.A.shape[1]))[np.ix_(examples, examples)]
+        caps, unit = (high - low)[chosen], np.arange(signs.size)
+        found = Coefficients(K, outputs, signs * target[chosen], unit, caps)
+        self.A[chosen] = signs * interior_point(found, lambda _: self.R, allowed)
+        self.refresh()
+        self.moved = True
+        if not self._dual() > lower:
+            self.A[:] = before
+            self.refresh()
+
+    def _dual(self) -> float:
+        objective, gaps, _ = self.values()
+        return float(objective - gaps.sum())
+
     def due(self) -> bool:
         """Return whether sums are computed anew although nothing is to be certified."""
         return False
@@ -103,6 +132,7 @@ class Ascent:
         limit = self.max_sweeps if max_iter is None else max_iter
         history = DualHistory(self.tol, limit, callback, self.patience)
         fresh = True  # whether the sums of products have no drift
+        patient = int(CRAWLING * self.patience)  # and longer after each leap
 
         def refreshed() -> tuple[float, np.ndarray, float]:
             self.refresh()
@@ -121,7 +151,11 @@ class Ascent:
             )
             if status is not None:
                 break
-            self.sweep(objective, gaps)
+            if self.can_leap and history.crawls(patient):
+                self.leap(SHARE * self.tol * objective)
+                patient += history.n_iter
+            else:
+                self.sweep(objective, gaps)
             self.n_sweeps, self.last_gap = self.n_sweeps + 1, gaps.sum()
             fresh = False
         if self.drifts and not fresh:

@@ -114,6 +114,7 @@ class _SMO(Ascent):
         self.G[:] = self.target - self.problem.latent(self.A.T).T
         if self.problem.squared:
             self.G -= self.ridge * self.A
+        self.rise[:], self.fall[:] = self.A < self.upper, self.A > self.lower
         self.violation = self._violations()
 
     def _violations(self) -> np.ndarray:
