@@ -5,6 +5,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from gramian import kernels
+from gramian.labels import LearnedCoupling
 
 BAD_VALUES = (
     None, -1, 0, 1.5, np.nan, np.inf, -np.inf, 1e300, 1e-300, 10**400, True, "x", "", (), [], {}, object, b"a",
@@ -119,6 +120,28 @@ def kernel_of(rng):
         "rbf", "linear", "matern32", "matern52", kernels.RBF(scale), kernels.Matern(scale), kernels.Linear(),
         kernels.RationalQuadratic(scale, float(10.0 ** rng.normal())), 2.0 * kernels.RBF(scale) + kernels.Linear(),
         kernels.Polynomial() if hasattr(kernels, "Polynomial") else kernels.Linear(), "precomputed",
+    )  # fmt: skip
+    return pick(rng, every)
+
+
+def coupling_of(rng, n_outputs):
+    """How outputs are related: learned, given, or nonsense."""
+    if rng.random() < RARELY:
+        return pick(
+            rng,
+            [
+                *BAD_VALUES,
+                np.ones((n_outputs, 2)),
+                np.full((n_outputs, n_outputs), np.nan),
+                "learned",
+            ],
+        )
+    size = n_outputs + (int(rng.integers(-1, 2)) if rng.random() < RARELY else 0)
+    B = rng.normal(size=(size, int(rng.integers(1, 4))))
+    S = B @ B.T + np.diag(rng.random(size))
+    every = (
+        "auto", 1, 2, 9, LearnedCoupling(diagonal="free"), S, S * 10.0 ** rng.integers(-20, 20), B @ B.T,
+        S - 2.0 * np.eye(size), np.zeros((size, size)), np.ones((size, size)), pd.DataFrame(S), S.astype(np.float32),
     )  # fmt: skip
     return pick(rng, every)
 

@@ -21,7 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from fuzz import sequence_scenarios
-from fuzz.parts import SMOOTH, kernel_of, labels_of, options_of, pick, table, weights_of, wrapped
+from fuzz.parts import (
+    SMOOTH,
+    coupling_of,
+    kernel_of,
+    labels_of,
+    options_of,
+    pick,
+    table,
+    weights_of,
+    wrapped,
+)
 
 import gramian
 from gramian import Pairs, kernels
@@ -29,6 +39,7 @@ from gramian.testing import check_certificate
 
 METHODS = ["flat", "orthogonal", "similarity", "independent", "tree_loss"]
 SEQUENCES = 0.12  # share of scenarios with label sequences
+RELATED = 0.3  # share of those with several outputs in which outputs may learn from each other
 TREE = {"P": [0, 1], "Q": {"R": [2, 3]}}
 
 
@@ -56,6 +67,8 @@ def outcome(seed):
             model, X, y, weights, new = (
                 sequence_scenarios.sequence_scenario(rng) if chain else _scenario(rng)
             )
+            if not chain:
+                y = _related(np.random.default_rng([seed, 2]), model, y)
             described = f"{model!r} on {_brief(X)}, {_brief(y)}, {_brief(weights)}"
             with np.errstate(all="ignore"):
                 return _used(model, X, y, weights, new, described, rng)
@@ -147,6 +160,25 @@ def _classifier(rng):
 
 def _ridge(rng):
     return _features(rng, gramian.KernelRidge, "numbers", options_of(rng, FEATURES))
+
+
+def _related(rng, model, y):
+    """Relate the outputs of a model that can do so; return targets, several of them and some missing for numbers."""
+    if not hasattr(model, "coupling") or rng.random() >= RELATED:
+        return y
+    numbers = isinstance(model, gramian.KernelRidge)
+    if numbers and isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind == "f":
+        y = y[:, None] * rng.normal(size=int(rng.integers(1, 5))) + rng.normal(size=(y.size, 1))
+        missing = rng.random(y.shape) < pick(rng, [0.0, 0.2, 0.8, 1.0])
+        y[missing] = np.nan
+    n_outputs = 1
+    if isinstance(y, np.ndarray) and y.ndim == 2:
+        n_outputs = y.shape[1]
+    elif isinstance(y, np.ndarray) and y.ndim == 1 and not numbers:
+        n_classes = np.unique(y.astype(str)).size
+        n_outputs = n_classes if n_classes > 2 else 1
+    model.set_params(coupling=coupling_of(rng, n_outputs))
+    return y
 
 
 def _many_labels(rng):
@@ -313,6 +345,20 @@ def certificate_outcome(seed, dtype):
             "ridge": (gramian.KernelRidge, rng.normal(size=n)),
         }[name]
         options = {"hierarchy": TREE} if name == "tree" else {}
+        more = np.random.default_rng(
+            [seed, np.dtype(dtype).itemsize, 1]
+        )  # other seeds stay what they are
+        if name in ("softmax", "svc", "ridge") and more.random() < 0.4:
+            n_outputs = 4
+            if name == "ridge":
+                n_outputs = int(more.integers(2, 5))
+                y = y[:, None] + more.normal(size=(n, n_outputs))
+                y[more.random(y.shape) < 0.3] = np.nan
+                y[:2] = more.normal(size=(2, n_outputs))
+            B = more.normal(size=(n_outputs, int(more.integers(1, 4))))
+            options["coupling"] = B @ B.T + np.diag(more.random(n_outputs))
+        if options and smooth["solver"] == "exact":
+            smooth["solver"] = "auto"  # outputs that are related have no factor of their own
         model = estimator(kernel, optimize=None, **shared, **smooth, **options)
     described = f"{name}: {model!r}"
     try:
