@@ -185,8 +185,8 @@ def test_hierarchies_in_single_precision_beyond_its_accuracy(method):
     model = HierarchicalSVC(
         {"A": ["a", "b"], "c": None}, C=10.0, kernel="rbf", tol=1e-8, max_iter=3000, method=method
     ).fit(X, y)
-    # half of it is what the rounding of the matrix to float32 may hide
-    assert model.solution_.gap <= 2e-5 * model.solution_.objective
+    # 7e-6 is what the rounding of the matrix to float32 may hide
+    assert model.solution_.gap <= 8e-6 * model.solution_.objective
 
 
 # --- processes ---------------------------------------------------------------------------------------

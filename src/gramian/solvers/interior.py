@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-MOST = 600  # coefficients: a step takes a hundredth of a second
+MOST = 1500  # coefficients: a step takes some hundredths of a second
 CRAWLING = 0.8  # of a solver's patience: if so many sweeps do not halve the gap, all coefficients are found here
 SHARE = (
     0.1  # of the gap that a solver may leave, for what is asked of coefficients that are found here

@@ -167,11 +167,11 @@ def test_float32(method):
     t = task(method)
     X = t.X.astype(np.float32)
     best = optimum(t)
-    # the rounding of a Gram matrix counts
-    for inputs, tol in ((X, 1e-5), (sp.csr_array(X), 1e-5), (GramRows(Linear(), X), 3e-5)):
+    # what rounding of a Gram matrix may hide counts as a gap: up to 1.1e-5 of the objective here
+    for inputs, tol in ((X, 1e-5), (sp.csr_array(X), 1e-5), (GramRows(Linear(), X), 2e-5)):
         c = solved(t.problem(inputs), tol=tol).coefficients
         assert c.dtype == np.float64
-        np.testing.assert_allclose(primal(t, c), best, rtol=2 * tol)
+        np.testing.assert_allclose(primal(t, c), best, rtol=2e-5)
 
 
 @every_method
