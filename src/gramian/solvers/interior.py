@@ -113,8 +113,8 @@ def _stepped(factor: Any, lack: np.ndarray, unit: np.ndarray, point: Point, leas
     aims = -beta * z, -slack * loss  # by how much products shall change
     predicted = _changes(factor, lack, unit, point, aims)
     ahead = _moved(point, predicted)
-    total = -float(aims[0].sum() + aims[1].sum())
-    left = float(ahead[0] @ ahead[2] + ahead[1] @ ahead[3])
+    total = -(aims[0].sum() + aims[1].sum())
+    left = ahead[0] @ ahead[2] + ahead[1] @ ahead[3]
     mean = max(total * (left / total) ** 3, least) / (beta.size + slack.size)
     aims = (
         mean + aims[0] - predicted[0] * predicted[2],

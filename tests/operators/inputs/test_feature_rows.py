@@ -45,7 +45,8 @@ def test_products_are_those_of_the_gram_matrix(form, dtype):
     assert rows.dtype == dtype
     np.testing.assert_allclose(rows @ A, K @ A, **tolerance)
     np.testing.assert_allclose(rows.diagonal(), np.diag(K), **tolerance)
-    assert (rows @ A).dtype == rows.diagonal().dtype == np.float64
+    np.testing.assert_allclose(rows.rows(np.array([3, 0, 3])), K[[3, 0, 3]], **tolerance)
+    assert (rows @ A).dtype == rows.diagonal().dtype == rows.rows(np.arange(2)).dtype == np.float64
 
 
 @every_form

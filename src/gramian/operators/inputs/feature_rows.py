@@ -31,7 +31,7 @@ from gramian.operators.inputs.gram_rows import GramRows, check_diagonal
 
 
 class FeatureRows:
-    """The matrix ``X Xᵀ`` by the features X of the examples; it has the interface of `GramRows` but for its rows.
+    """The matrix ``X Xᵀ`` by the features X of the examples; it has the interface of `GramRows`.
 
     Parameters
     ----------
@@ -109,6 +109,11 @@ class FeatureRows:
     def sums(self, A: np.ndarray) -> np.ndarray:
         """Return ``Xᵀ A``, shape (`n_features`, k)."""
         return np.asarray(self.X.T @ A)
+
+    def rows(self, index: np.ndarray) -> np.ndarray:
+        """Return the rows ``K[index]`` in float64, shape (m, n)."""
+        products = self.X[index].astype(np.float64) @ self.X.T
+        return products.toarray() if sp.issparse(products) else products
 
     def __matmul__(self, A: np.ndarray) -> np.ndarray:
         """Return ``K A`` in float64; A has shape (n, k)."""

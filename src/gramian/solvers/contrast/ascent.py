@@ -241,7 +241,7 @@ class _State:
         outputs = np.zeros((unit.size, len(dual.S)))
         outputs[each, dual.own[contrast]] = scale[contrast]
         outputs[each, dual.rival[contrast]] = -scale[contrast]
-        K = (self.problem.inputs @ np.eye(self.problem.shape[0]))[np.ix_(examples, examples)]
+        K = self.problem.inputs.rows(examples)[:, examples]
 
         def set_to(beta: np.ndarray) -> np.ndarray:
             dual.beta[places] = beta

@@ -109,7 +109,7 @@ class Ascent:
         chosen, signs = (labels, examples), np.where(high > 0, 1.0, -1.0)[labels, examples]
         outputs = np.zeros((signs.size, len(self.A)))
         outputs[np.arange(signs.size), labels] = signs
-        K = (self.problem.inputs @ np.eye(self.A.shape[1]))[np.ix_(examples, examples)]
+        K = self.problem.inputs.rows(examples)[:, examples]
         caps, unit = (high - low)[chosen], np.arange(signs.size)
         found = Coefficients(K, outputs, signs * target[chosen], unit, caps)
         self.A[chosen] = signs * interior_point(found, lambda _: self.R, allowed)
