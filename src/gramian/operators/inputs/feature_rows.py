@@ -112,7 +112,7 @@ class FeatureRows:
 
     def rows(self, index: np.ndarray) -> np.ndarray:
         """Return the rows ``K[index]`` in float64, shape (m, n)."""
-        products = self.X[index].astype(np.float64) @ self.X.T
+        products: Any = self.X[index].astype(np.float64) @ self.X.T
         return products.toarray() if sp.issparse(products) else products
 
     def __matmul__(self, A: np.ndarray) -> np.ndarray:
