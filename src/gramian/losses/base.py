@@ -30,6 +30,21 @@ class Curvature(ABC):
         """Return about the diagonal of W, of the shape of U, or None if it is not known."""
         return None
 
+    def sums(self, function: Array) -> tuple[Array, Array] | None:
+        """Return directions whose parts about cancel, and the curvature in them, or None if there are none.
+
+        Parameters
+        ----------
+        function : array of shape (n,)
+            A function of the examples, which is the first row of the directions.
+
+        Returns
+        -------
+        directions : array of shape (1 + rows of U that belong to no example, C, k)
+        curvature : array of shape (k, k)
+        """
+        return None
+
 
 class DiagonalCurvature(Curvature):
     """W = D: outputs are not coupled by the loss.

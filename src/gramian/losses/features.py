@@ -13,6 +13,7 @@ Cost: two products with X for a gradient or a product with the curvature, beside
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,8 +85,8 @@ class FeatureMap(NamedTuple):
         H = self.features.weighted_gram(weights)
         if H is None or not self.intercept:
             return H
-        sums = self.features.transposed_times(weights[:, None])[:, 0]
-        return np.block([[H, sums[:, None]], [sums[None], np.array([[weights.sum()]])]])
+        sums = self.features.transposed_times(weights[:, None])
+        return np.block([[H, sums], [sums.T, weights.sum()]]).astype(H.dtype, copy=False)
 
 
 class FeatureCurvature(Curvature):
@@ -104,13 +105,38 @@ class FeatureCurvature(Curvature):
         own = self.curvature.jacobi()
         return None if own is None else self.map.squares(own)
 
-    def gram(self) -> Array | None:
-        """The curvature of weights with that of the loss averaged over outputs, the same for all of them, or None."""
-        own = self.curvature.jacobi()
-        if own is None or own.shape[2] > 1:
-            return None
-        averaged = own[: self.map.features.shape[0], :, 0].sum(axis=1) / max(1, own.shape[1] - 1)
-        return self.map.gram(averaged)
+    def sums(self, function: Array) -> tuple[Array, Array] | None:
+        """Those of the loss with the intercept as the function, whose row is the last one of the features."""
+        return self.curvature.sums(function) if self.map.intercept else None
+
+    def grams(self) -> Iterator[Array | None]:
+        """The curvature of the weights of each output, without what couples outputs and rows of scores.
+
+        Examples whose label is about certain are many and have next to no curvature. They are taken in proportion to
+        it, with the weight of those that are left out, so that all matrices together take as many examples as there
+        are: what one matrix of all examples costs.
+        """
+        n = self.map.features.shape[0]
+        own = self.curvature.jacobi()[:n, :, 0]
+        return (self.map.gram(thinned(weights, own.sum() / max(1, n))) for weights in own.T)
+
+
+def thinned(weights: np.ndarray, level: float) -> np.ndarray:
+    """Weights of which those below a level are zero or, in proportion to what they were, raised to it.
+
+    The sum is about the same: each time that small weights have added up to the level, the last of them stands for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses.features import thinned
+    >>> thinned(np.array([0.5, 0.5, 3.0, 0.25, 0.25, 0.5]), level=1.0)
+    array([0., 1., 3., 0., 0., 1.])
+    """
+    if not level > 0:
+        return weights
+    passed = np.floor(np.cumsum(np.minimum(1.0, weights / level)))
+    return np.where(np.diff(passed, prepend=0.0) > 0, np.maximum(weights, level), 0.0)
 
 
 class FeatureLoss(Loss):

@@ -264,7 +264,8 @@ def test_answers_are_those_of_all_label_sequences(model):
     every, chances = paths_of(model, s)
     assert np.isclose(chances.sum(), 1)
     ranked = np.argsort(-chances)
-    assert list(model.predict(part)[0]) == [LABELS[c] for c in every[ranked[0]]]
+    best = clone(model).set_params(decode="viterbi").fit(X, y)
+    assert list(best.predict(part)[0]) == [LABELS[c] for c in every[ranked[0]]]
     for (labels, log), r in zip(model.predict_top(part, 4)[0], ranked, strict=False):
         assert list(labels) == [LABELS[c] for c in every[r]]
         assert np.isclose(log, np.log(chances[r]))
@@ -273,8 +274,9 @@ def test_answers_are_those_of_all_label_sequences(model):
     np.testing.assert_allclose(model.predict_marginals(part)[0], expected, atol=1e-10)
     pairs = np.einsum("p,pta,ptb->tab", chances, indicator[:, :-1], indicator[:, 1:])
     np.testing.assert_allclose(model.predict_pair_marginals(part)[0], pairs, atol=1e-10)
-    posterior = clone(model).set_params(decode="posterior").fit(X, y)
-    assert list(posterior.predict(part)[0]) == [LABELS[c] for c in expected.argmax(axis=1)]
+    likeliest = [LABELS[c] for c in expected.argmax(axis=1)]
+    assert list(model.predict(part)[0]) == likeliest
+    assert list(best.set_params(decode="posterior").predict(part)[0]) == likeliest
 
 
 def test_given_labels_are_kept_and_tell_about_the_others(model):
@@ -283,7 +285,8 @@ def test_given_labels_are_kept_and_tell_about_the_others(model):
     every, chances = paths_of(model, s)
     fits = [path[0] == 2 and path[3] == 1 for path in every]
     best = every[int(np.argmax(np.where(fits, chances, 0)))]
-    assert list(model.predict(part, given=given)[0]) == [LABELS[c] for c in best]
+    path = clone(model).set_params(decode="viterbi").fit(X, y)
+    assert list(path.predict(part, given=given)[0]) == [LABELS[c] for c in best]
     marginals = model.predict_marginals(part, given=given)[0]
     np.testing.assert_allclose(marginals[[0, 3]], np.eye(3)[[2, 1]], atol=1e-12)
     known = model.predict_log_proba(part, given)[0]
@@ -314,6 +317,19 @@ def test_forbidden_transitions_never_happen():
     assert model.predict_log_proba(NEW[[0]], [["c"] * int(NEW.lengths[0])])[0] == -np.inf
     with pytest.raises(ValueError, match=r"given\[0\] break the rules of allowed_transitions"):
         model.predict(NEW[[0]], given=[["c"] + [None] * (int(NEW.lengths[0]) - 1)])
+
+
+@pytest.mark.parametrize("rules", [False, True])
+def test_labels_are_decoded_by_position_unless_there_are_rules(rules):
+    every = [*itertools.product("abc", "abc"), *((None, label) for label in "abc")]
+    model = fixed(allowed_transitions=every if rules else None).fit(X, y)
+    many, _ = words(200, seed=2, noise=2.0)
+    found = {
+        decode: model.set_params(decode=decode).predict(many)
+        for decode in ("auto", "viterbi", "posterior")
+    }
+    same(found["auto"], found["viterbi" if rules else "posterior"])
+    assert any(list(a) != list(b) for a, b in zip(found["viterbi"], found["posterior"], strict=True))
 
 
 def test_bio_rules():

@@ -25,6 +25,7 @@ import numpy as np
 from gramian._core.arrays import Array
 from gramian.losses.base import Curvature, CurvatureDifference, Loss
 from gramian.losses.chain.marginals import ChainLayout, ChainMarginals
+from gramian.losses.chain.sums import sum_curvature, sum_directions
 
 
 class ChainCurvature(Curvature):
@@ -56,12 +57,19 @@ class ChainCurvature(Curvature):
         return out if V.ndim == 3 else out[:, :, 0]
 
     def jacobi(self) -> Array:
-        """Variances of labels, and expected numbers of transitions, of which most are rare."""
+        """Variances of labels and of pairs of labels, as if those at different positions were independent."""
         layout, weights = self.marginals.layout, self.marginals.weights
         expected, pairs = self.marginals.expectations()
         spread = np.repeat(weights, layout.lengths, axis=1)[:, :, None]
         share = np.divide(expected, spread, out=np.zeros_like(expected), where=spread > 0)
-        return layout.join(expected * np.maximum(0.0, 1 - share), pairs)  # rounding
+        variances = np.maximum(0.0, pairs - self.marginals.squared_pairs())  # rounding
+        return layout.join(expected * np.maximum(0.0, 1 - share), variances)
+
+    def sums(self, function: Array) -> tuple[Array, Array]:
+        layout, weights = self.marginals.layout, self.marginals.weights[0]
+        (expected,), _ = self.marginals.expectations()
+        spread = np.repeat(weights, layout.lengths)
+        return sum_directions(layout), sum_curvature(layout, expected, spread, function)
 
 
 class ChainLikelihood(Loss):
