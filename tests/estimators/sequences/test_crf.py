@@ -212,6 +212,23 @@ def test_low_rank_fits_in_weights_are_those_in_coefficients():
     assert low.solution_.relative_gap <= 1e-9
 
 
+def test_large_variances_of_transitions_take_few_steps():
+    rng = np.random.default_rng(0)
+    follows, centres = rng.dirichlet(np.full(10, 0.3), size=10), 1.2 * rng.normal(size=(10, 4))
+    lengths, codes = rng.integers(4, 12, size=120), []
+    for length in lengths:
+        codes.append(rng.integers(10))
+        for _ in range(length - 1):
+            codes.append(rng.choice(10, p=follows[codes[-1]]))
+    many = Sequences(centres[codes] + rng.normal(size=(len(codes), 4)), lengths)
+    given = {"kernel": RBF(2.0), "regularization": 1.0, "tol": 1e-6}
+    given |= {"operator": "low_rank", "rank": 100, "random_state": 0}
+    for variance, most in ((1.0, 60), (100.0, 100)):  # 36 and 67; without sums 86 and 192
+        model = fixed(transition_variance=variance, **given).fit(many, many.split(np.array(codes)))
+        assert model.solution_.status == "converged"
+        assert model.solution_.n_products < most
+
+
 def test_rare_and_frequent_features_take_few_steps():
     rng = np.random.default_rng(0)
     frequency = 1 / np.arange(1, 301)
@@ -329,7 +346,9 @@ def test_labels_are_decoded_by_position_unless_there_are_rules(rules):
         for decode in ("auto", "viterbi", "posterior")
     }
     same(found["auto"], found["viterbi" if rules else "posterior"])
-    assert any(list(a) != list(b) for a, b in zip(found["viterbi"], found["posterior"], strict=True))
+    assert any(
+        list(a) != list(b) for a, b in zip(found["viterbi"], found["posterior"], strict=True)
+    )
 
 
 def test_bio_rules():

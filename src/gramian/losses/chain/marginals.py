@@ -190,8 +190,11 @@ class ChainMarginals:
         after = np.setdiff1d(np.arange(layout.n_positions), layout.first)
         w = np.repeat(np.where(self.units.lost, 0.0, self.weights), layout.lengths, axis=1)
         w = w[:, after, None]
-        before = np.where(w > 0, alpha[:, after - 1], 0.0)
-        g = np.where(w > 0, scaled[:, after] * beta[:, after], 0.0)
+        before, e, b = (
+            np.where(w > 0, array, 0.0)
+            for array in (alpha[:, after - 1], scaled[:, after], beta[:, after])
+        )
+        g = e * b
         return self.E**2 * (np.swapaxes(w * before**2, 1, 2) @ g**2)
 
     def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

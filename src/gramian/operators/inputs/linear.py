@@ -126,7 +126,9 @@ def weighted_gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """``rows diag(weights) rowsᵀ`` in the dtype of the rows, by blocks of columns and without those of weight zero."""
     out, used = np.zeros((rows.shape[0],) * 2, dtype=rows.dtype), np.flatnonzero(weights)
     # a block is larger than the result, which is read and written for each of them
-    for block in row_blocks(used.size, rows.itemsize * rows.shape[0], max(TILE_BYTES, 2 * out.nbytes)):
+    for block in row_blocks(
+        used.size, rows.itemsize * rows.shape[0], max(TILE_BYTES, 2 * out.nbytes)
+    ):
         columns = used[block] if used.size < rows.shape[1] else block
         scaled = rows[:, columns] * np.sqrt(weights[columns]).astype(rows.dtype)
         out += scaled @ scaled.T

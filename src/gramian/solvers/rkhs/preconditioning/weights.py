@@ -12,8 +12,8 @@ is self-adjoint and positive in ``⟨x, y⟩_𝒦``: ``𝒦P = λ (λ𝒦⁻¹ +
   no output, and those that count little are taken in proportion to what they count (`losses.features.thinned`).
   Cost: n d² / 2 multiplications and C d³ / 6 for each new curvature, d² C for each application.
 
-For chains ``λ Z (Zᵀ (λ𝒦⁻¹ + H) Z)⁻¹ Zᵀ`` is added to 𝒦P, where Z are sums of transitions and intercepts that about cancel
-(`losses.chain.sums`): what the parts of H overestimate most.
+For chains ``λ Z (Zᵀ (λ𝒦⁻¹ + H) Z)⁻¹ Zᵀ`` is added to 𝒦P, where Z are sums of transitions and intercepts that about
+cancel (`losses.chain.sums`): there the parts of H overestimate the curvature most.
 """
 
 from __future__ import annotations
