@@ -116,9 +116,18 @@ class FeatureCurvature(Curvature):
         it, with the weight of those that are left out, so that all matrices together take as many examples as there
         are: what one matrix of all examples costs.
         """
-        n = self.map.features.shape[0]
-        own = self.curvature.jacobi()[:n, :, 0]
-        return (self.map.gram(thinned(weights, own.sum() / max(1, n))) for weights in own.T)
+        own = self._on_rows()
+        level = own.sum() / max(1, len(own))
+        return (self.map.gram(thinned(weights, level)) for weights in own.T)
+
+    def average_gram(self) -> Array | None:
+        """One matrix in the place of `grams`, with the average curvature of the outputs."""
+        own = self._on_rows()
+        return self.map.gram(own.sum(axis=1) / max(1, own.shape[1] - 1))
+
+    def _on_rows(self) -> np.ndarray:
+        """The diagonal of the curvature of the loss in rows of features, (n, C)."""
+        return self.curvature.jacobi()[: self.map.features.shape[0], :, 0]
 
 
 def thinned(weights: np.ndarray, level: float) -> np.ndarray:

@@ -19,7 +19,6 @@ cancel (`losses.chain.sums`): there the parts of H overestimate the curvature mo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -28,6 +27,7 @@ from gramian._core.arrays import itemsize
 from gramian._core.memory import working_memory
 from gramian._core.threads import quiet_blas
 from gramian.losses import Curvature
+from gramian.losses.features import FeatureCurvature
 from gramian.solvers.rkhs.problem import Problem
 
 GRAM_PRODUCTS = 25  # that matrices H may cost in flops, of which BLAS needs half
@@ -43,7 +43,7 @@ class WeightPreconditioner:
     diagonal : ndarray of shape (n, C, q)
         Of H.
     grams : iterable of ndarray of shape (m, m) or None, default=()
-        H of the first rows, one for each output; none where the diagonal is used.
+        H of the first rows, one for each output, or one for all of them; none where the diagonal is used.
     sums : pair of ndarray of shape (rows, C, k) and (k, k), default=None
         Z on the last rows, and ``Zᵀ H Z``.
 
@@ -74,40 +74,49 @@ class WeightPreconditioner:
         own = np.asarray(problem.operator.diagonal(problem.shape[1]), dtype=np.float64)
         self._share = problem.strength / (problem.strength + diagonal * own[:, :, None])
         self._own, strength = own, float(problem.strength[0])
-        self._factors = [_factor(gram, strength, own[:, c]) for c, gram in enumerate(grams)]
+        parts = [gram for gram in grams if gram is not None]
+        outputs = [slice(None)] if len(parts) == 1 else [slice(c, c + 1) for c in range(len(parts))]
+        self._factors = [
+            (columns, _factor(gram, strength, own[: len(gram), columns.start or 0]))
+            for columns, gram in zip(outputs, parts, strict=True)
+        ]
         self._sums = None
         if sums is not None:
             Z, H = sums
-            flat, self._last = Z.reshape(-1, len(H)), len(own) - len(Z)
-            system = H + strength * flat.T @ (flat / own[self._last :].reshape(-1, 1))
-            self._sums = flat, cho_factor(system / strength, lower=True, check_finite=False)
+            flat, last = Z.reshape(-1, len(H)), len(own) - len(Z)
+            prior = strength * flat.T @ (flat / own[last:].reshape(-1, 1))
+            self._sums = flat, _cholesky((H + prior) / strength), last
 
     def apply(self, r: np.ndarray, Kr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P r and 𝒦 P r."""
         Pr, KPr = self._share * r, self._share * Kr
-        for c, factor in enumerate(self._factors):
+        for outputs, factor in self._factors:
             if factor is not None:
                 m = len(factor)
-                right = r[:m, c, 0].astype(factor.dtype)
-                solved = cho_solve((factor, True), right, overwrite_b=True, check_finite=False)
-                Pr[:m, c, 0], KPr[:m, c, 0] = solved / self._own[:m, c], solved
-        if self._sums is not None:
-            (Z, factor), last = self._sums, self._last
-            added = Z @ cho_solve(factor, Z.T @ r[last:].reshape(len(Z), -1), check_finite=False)
+                right = r[:m, outputs, 0].astype(factor.dtype)
+                solved = cho_solve((factor, True), right, check_finite=False)
+                Pr[:m, outputs, 0], KPr[:m, outputs, 0] = solved / self._own[:m, outputs], solved
+        if self._sums is not None and self._sums[1] is not None:
+            Z, factor, last = self._sums
+            right = Z.T @ r[last:].reshape(len(Z), -1)
+            added = Z @ cho_solve((factor, True), right, check_finite=False)
             added = added.reshape(r[last:].shape)
             Pr[last:] += added / self._own[last:, :, None]
             KPr[last:] += added
         return Pr, KPr
 
 
-def _factor(gram: np.ndarray | None, strength: float, own: np.ndarray) -> np.ndarray | None:
-    """Lower Cholesky factor of ``𝒦⁻¹ + H/λ``; None without H, or if rounding leaves none: the diagonal remains."""
-    if gram is None:
-        return None
+def _factor(gram: np.ndarray, strength: float, own: np.ndarray) -> np.ndarray | None:
+    """Lower Cholesky factor of ``𝒦⁻¹ + H/λ``, in the place of H."""
     gram /= strength
-    gram[np.diag_indices_from(gram)] += 1 / own[: len(gram)]
+    gram[np.diag_indices_from(gram)] += 1 / own
+    return _cholesky(gram)
+
+
+def _cholesky(system: np.ndarray) -> np.ndarray | None:
+    """Lower Cholesky factor; None if rounding leaves none, so that the diagonal remains."""
     try:
-        return cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)[0]
+        return cho_factor(system, lower=True, overwrite_a=True, check_finite=False)[0]
     except LinAlgError:
         return None
 
@@ -117,26 +126,20 @@ def weight_preconditioner(problem: Problem, curvature: Curvature) -> WeightPreco
     diagonal = curvature.jacobi() if problem.operator.is_diagonal else None
     if diagonal is None:
         return None
-    m = _few_weights(problem, curvature)
-    with quiet_blas(float(m) ** 3):
-        grams = curvature.grams() if m else ()
-        return WeightPreconditioner(problem, np.asarray(diagonal), grams, _sums(problem, curvature))
-
-
-def _few_weights(problem: Problem, curvature: Any) -> int:
-    """How many weights of features an output has, if these are few enough for matrices; otherwise zero."""
-    _, n_outputs, q = problem.shape
-    own = np.asarray(problem.operator.diagonal(n_outputs))
-    if q > 1 or not hasattr(curvature, "map") or not np.all(own > 0):
-        return 0
-    m, features = curvature.map.n_weights, curvature.map.features
-    cheap = m <= 4 * GRAM_PRODUCTS * n_outputs
-    return m if cheap and n_outputs * itemsize(features) * float(m) ** 2 <= working_memory() else 0
-
-
-def _sums(problem: Problem, curvature: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Directions whose parts about cancel, with the intercept as the function; None if there are none."""
     own = np.asarray(problem.operator.diagonal(problem.shape[1]))
-    if problem.shape[2] > 1 or not hasattr(curvature, "map") or not np.all(own > 0):
-        return None
-    return curvature.sums(np.ones(curvature.map.features.shape[0]))
+    if problem.shape[2] > 1 or not isinstance(curvature, FeatureCurvature) or not np.all(own > 0):
+        return WeightPreconditioner(problem, np.asarray(diagonal))
+    grams, m = _grams(curvature, own), curvature.map.n_weights
+    sums = curvature.sums(np.ones(curvature.map.features.shape[0]))
+    with quiet_blas(float(m) ** 3 if grams else 0.0):
+        return WeightPreconditioner(problem, np.asarray(diagonal), grams, sums)
+
+
+def _grams(curvature: FeatureCurvature, own: np.ndarray) -> Iterable[np.ndarray | None]:
+    """H of each output, or their average where these take too much memory; none where features are many."""
+    m, n_outputs = curvature.map.n_weights, own.shape[1]
+    if m > 4 * GRAM_PRODUCTS * n_outputs:
+        return ()
+    if n_outputs * itemsize(curvature.map.features) * float(m) ** 2 <= working_memory():
+        return curvature.grams()
+    return () if np.any(own[:, :1] - own) else (curvature.average_gram(),)
