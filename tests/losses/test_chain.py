@@ -199,21 +199,20 @@ def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid):
     np.testing.assert_allclose(found, (weights * (pairs - pairs_squared)).sum(axis=0)[:, :, None])
 
 
-def directions_in_rows(case, function):
+def directions_in_rows(case):
     """The directions of `sum_directions` as rows of scores, (rows, C, k)."""
     Z = sum_directions(case.layout)
-    return np.concatenate([function[:, None, None] * Z[0], Z[1:]])
+    return np.concatenate([np.broadcast_to(Z[0], (case.n, *Z[0].shape)), Z[1:]])
 
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_curvature_in_sums_is_exact_where_labels_are_independent(ends):
     case = Case(2, [3, 1, 0, 4, 2], 3, ends=ends)
     case.U[case.n : case.n + 3] = 0.0  # no transitions
-    function = case.rng.normal(size=case.n)
     curvature = case.loss().curvature(case.U, case.Y, case.weights)
-    Z, H = curvature.sums(function)
+    Z, H = curvature.sums()
     assert Z.shape == (1 + case.layout.n_extra, 3, len(H))
-    Z = directions_in_rows(case, function)
+    Z = directions_in_rows(case)
     products = np.stack([curvature.apply(z) for z in np.moveaxis(Z, 2, 0)], axis=2)
     np.testing.assert_allclose(H, np.einsum("rck,rcl->kl", Z, products), atol=1e-12)
 
@@ -221,8 +220,8 @@ def test_curvature_in_sums_is_exact_where_labels_are_independent(ends):
 def test_a_column_of_transitions_and_its_start_are_what_a_function_is():
     case = Case(3, [3, 1, 0, 4, 2], 3)
     curvature = case.loss().curvature(case.U, case.Y, case.weights)
-    _, H = curvature.sums(np.ones(case.n))
-    Z, C = directions_in_rows(case, np.ones(case.n)), case.C
+    _, H = curvature.sums()
+    Z, C = directions_in_rows(case), case.C
     # the order is: functions, columns, rows but the last, starts, ends
     for column, end in ((C, 3 * C - 1), (2 * C, 4 * C - 1)):
         nothing = np.zeros(len(H))

@@ -14,6 +14,7 @@ Cost: two products with X for a gradient or a product with the curvature, beside
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -102,12 +103,10 @@ class FeatureCurvature(Curvature):
         return self.map.weights(self.curvature.apply(self.map.scores(np.asarray(V))))
 
     def jacobi(self) -> Array | None:
-        own = self.curvature.jacobi()
-        return None if own is None else self.map.squares(own)
+        return None if self._own is None else self.map.squares(self._own)
 
-    def sums(self, function: Array) -> tuple[Array, Array] | None:
-        """Those of the loss with the intercept as the function, whose row is the last one of the features."""
-        return self.curvature.sums(function) if self.map.intercept else None
+    def sums(self) -> tuple[Array, Array] | None:
+        return self.curvature.sums() if self.map.intercept else None
 
     def grams(self) -> Iterator[Array | None]:
         """The curvature of the weights of each output, without what couples outputs and rows of scores.
@@ -125,9 +124,15 @@ class FeatureCurvature(Curvature):
         own = self._on_rows()
         return self.map.gram(own.sum(axis=1) / max(1, own.shape[1] - 1))
 
+    @cached_property
+    def _own(self) -> Array | None:
+        """The diagonal of the curvature of the loss."""
+        return self.curvature.jacobi()
+
     def _on_rows(self) -> np.ndarray:
-        """The diagonal of the curvature of the loss in rows of features, (n, C)."""
-        return self.curvature.jacobi()[: self.map.features.shape[0], :, 0]
+        """The same in rows of features, (n, C)."""
+        assert self._own is not None
+        return self._own[: self.map.features.shape[0], :, 0]
 
 
 def thinned(weights: np.ndarray, level: float) -> np.ndarray:

@@ -18,6 +18,7 @@ Cost: O(n C²) for value, gradient and each product with the curvature.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,18 +59,24 @@ class ChainCurvature(Curvature):
 
     def jacobi(self) -> Array:
         """Variances of labels and of pairs of labels, as if those at different positions were independent."""
-        layout, weights = self.marginals.layout, self.marginals.weights
-        expected, pairs = self.marginals.expectations()
-        spread = np.repeat(weights, layout.lengths, axis=1)[:, :, None]
+        layout, (expected, pairs) = self.marginals.layout, self._expectations
+        spread = self._spread[:, :, None]
         share = np.divide(expected, spread, out=np.zeros_like(expected), where=spread > 0)
         variances = np.maximum(0.0, pairs - self.marginals.squared_pairs())  # rounding
         return layout.join(expected * np.maximum(0.0, 1 - share), variances)
 
-    def sums(self, function: Array) -> tuple[Array, Array]:
-        layout, weights = self.marginals.layout, self.marginals.weights[0]
-        (expected,), _ = self.marginals.expectations()
-        spread = np.repeat(weights, layout.lengths)
-        return sum_directions(layout), sum_curvature(layout, expected, spread, function)
+    def sums(self) -> tuple[Array, Array]:
+        layout, (expected, _) = self.marginals.layout, self._expectations
+        return sum_directions(layout), sum_curvature(layout, expected[0], self._spread[0])
+
+    @cached_property
+    def _expectations(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.marginals.expectations()
+
+    @property
+    def _spread(self) -> np.ndarray:
+        """The weight of each position, (q, n)."""
+        return np.repeat(self.marginals.weights, self.marginals.layout.lengths, axis=1)
 
 
 class ChainLikelihood(Loss):

@@ -195,7 +195,8 @@ class ChainMarginals:
             for array in (alpha[:, after - 1], scaled[:, after], beta[:, after])
         )
         g = e * b
-        return self.E**2 * (np.swapaxes(w * before**2, 1, 2) @ g**2)
+        parts = zip(w * before**2, g**2, strict=True)
+        return self.E**2 * np.stack([left.T @ right for left, right in parts])
 
     def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the product of the weighted Hessian of ``log Z`` with (v, V), of the shapes of `expectations`."""

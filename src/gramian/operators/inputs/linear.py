@@ -13,6 +13,7 @@ from gramian._core.arrays import Array, float_sum, is_numpy, namespace, row_bloc
 from gramian.kernels import Kernel
 from gramian.operators import costs
 from gramian.operators.base import KernelOperator
+from gramian.operators.compiled.skinny import skinny_product
 from gramian.operators.compiled.sparse import gram_dot, sparse_dot
 from gramian.operators.inputs.tiles import TILE_BYTES
 
@@ -82,8 +83,16 @@ class LinearFeatures(KernelOperator):
         return unit, W
 
     def times(self, W: Array) -> Array:
-        """X W, without the variance, for weights of shape (n_features, ...)."""
-        return _flat_product(self.X, W)
+        """X W, without the variance, for weights of shape (n_features, ...).
+
+        In single precision the sums are those of float64: a line search compares losses that differ by less than the
+        rounding of float32.
+        """
+        X = self.X
+        if sp.issparse(X) or X.dtype == W.dtype or not X.flags.c_contiguous:
+            return _flat_product(X, W)
+        flat = np.ascontiguousarray(W.reshape(W.shape[0], -1))
+        return skinny_product(X, flat).reshape(-1, *W.shape[1:])
 
     def transposed_times(self, G: Array) -> Array:
         """Xᵀ G for an array of shape (n_samples, ...)."""

@@ -130,9 +130,8 @@ def weight_preconditioner(problem: Problem, curvature: Curvature) -> WeightPreco
     if problem.shape[2] > 1 or not isinstance(curvature, FeatureCurvature) or not np.all(own > 0):
         return WeightPreconditioner(problem, np.asarray(diagonal))
     grams, m = _grams(curvature, own), curvature.map.n_weights
-    sums = curvature.sums(np.ones(curvature.map.features.shape[0]))
     with quiet_blas(float(m) ** 3 if grams else 0.0):
-        return WeightPreconditioner(problem, np.asarray(diagonal), grams, sums)
+        return WeightPreconditioner(problem, np.asarray(diagonal), grams, curvature.sums())
 
 
 def _grams(curvature: FeatureCurvature, own: np.ndarray) -> Iterable[np.ndarray | None]:
