@@ -17,7 +17,7 @@ OPTIONS = SMOOTH | {
     "share": ["tied", "class"],
     "transition_variance": ["auto", 1.0, 1e-8, 1e8],
     "ends": [True, False],
-    "decode": ["viterbi", "posterior"],
+    "decode": ["auto", "viterbi", "posterior"],
 }
 
 

@@ -14,6 +14,7 @@ from gramian.losses.chain import marginals as marginals_module
 from gramian.losses.chain import recursions
 from gramian.losses.chain.decoding import best_paths
 from gramian.losses.chain.marginals import ChainLayout
+from gramian.losses.chain.sums import sum_directions
 
 
 class Case:
@@ -182,6 +183,52 @@ def check(case):
     V = case.rng.normal(size=case.U.shape)
     product = loss.curvature(case.U, case.Y, case.weights).apply(V)
     np.testing.assert_allclose(product, case.covariance_product(V), atol=1e-10)
+
+
+@pytest.mark.parametrize("forbid", [False, True])
+def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid):
+    case = Case(1, [3, 1, 0, 4, 2], 3, forbid=forbid)
+    curvature = case.loss().curvature(case.U, case.Y, case.weights)
+    pairs = curvature.marginals.pair_marginals()
+    if domain == "logarithms":  # sequences without messages count as if all pairs were rare
+        pairs_squared = 0 * pairs
+    else:
+        pairs_squared = pairs**2
+    weights = case.weights[: case.n, None, None]
+    found = curvature.jacobi()[case.n : case.n + 3]
+    np.testing.assert_allclose(found, (weights * (pairs - pairs_squared)).sum(axis=0)[:, :, None])
+
+
+def directions_in_rows(case):
+    """The directions of `sum_directions` as rows of scores, (rows, C, k)."""
+    Z = sum_directions(case.layout)
+    return np.concatenate([np.broadcast_to(Z[0], (case.n, *Z[0].shape)), Z[1:]])
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_curvature_in_sums_is_exact_where_labels_are_independent(ends):
+    case = Case(2, [3, 1, 0, 4, 2], 3, ends=ends)
+    case.U[case.n : case.n + 3] = 0.0  # no transitions
+    curvature = case.loss().curvature(case.U, case.Y, case.weights)
+    Z, H = curvature.sums()
+    assert Z.shape == (1 + case.layout.n_extra, 3, len(H))
+    Z = directions_in_rows(case)
+    products = np.stack([curvature.apply(z) for z in np.moveaxis(Z, 2, 0)], axis=2)
+    np.testing.assert_allclose(H, np.einsum("rck,rcl->kl", Z, products), atol=1e-12)
+
+
+def test_a_column_of_transitions_and_its_start_are_what_a_function_is():
+    case = Case(3, [3, 1, 0, 4, 2], 3)
+    curvature = case.loss().curvature(case.U, case.Y, case.weights)
+    _, H = curvature.sums()
+    Z, C = directions_in_rows(case), case.C
+    # the order is: functions, columns, rows but the last, starts, ends
+    for column, end in ((C, 3 * C - 1), (2 * C, 4 * C - 1)):
+        nothing = np.zeros(len(H))
+        nothing[[0, column, end]] = -1.0, 1.0, 1.0
+        np.testing.assert_allclose(curvature.apply(Z @ nothing), 0, atol=1e-12)
+        np.testing.assert_allclose(H @ nothing, 0, atol=1e-12)
+    assert np.linalg.eigvalsh(H).min() > -1e-12
 
 
 @several

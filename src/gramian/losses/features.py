@@ -13,6 +13,8 @@ Cost: two products with X for a gradient or a product with the curvature, beside
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,8 +86,8 @@ class FeatureMap(NamedTuple):
         H = self.features.weighted_gram(weights)
         if H is None or not self.intercept:
             return H
-        sums = self.features.transposed_times(weights[:, None])[:, 0]
-        return np.block([[H, sums[:, None]], [sums[None], np.array([[weights.sum()]])]])
+        sums = self.features.transposed_times(weights[:, None])
+        return np.block([[H, sums], [sums.T, weights.sum()]]).astype(H.dtype, copy=False)
 
 
 class FeatureCurvature(Curvature):
@@ -101,16 +103,54 @@ class FeatureCurvature(Curvature):
         return self.map.weights(self.curvature.apply(self.map.scores(np.asarray(V))))
 
     def jacobi(self) -> Array | None:
-        own = self.curvature.jacobi()
-        return None if own is None else self.map.squares(own)
+        return None if self._own is None else self.map.squares(self._own)
 
-    def gram(self) -> Array | None:
-        """The curvature of weights with that of the loss averaged over outputs, the same for all of them, or None."""
-        own = self.curvature.jacobi()
-        if own is None or own.shape[2] > 1:
-            return None
-        averaged = own[: self.map.features.shape[0], :, 0].sum(axis=1) / max(1, own.shape[1] - 1)
-        return self.map.gram(averaged)
+    def sums(self) -> tuple[Array, Array] | None:
+        return self.curvature.sums() if self.map.intercept else None
+
+    def grams(self) -> Iterator[Array | None]:
+        """The curvature of the weights of each output, without what couples outputs and rows of scores.
+
+        Examples whose label is about certain are many and have next to no curvature. They are taken in proportion to
+        it, with the weight of those that are left out, so that all matrices together take as many examples as there
+        are: what one matrix of all examples costs.
+        """
+        own = self._on_rows()
+        level = own.sum() / max(1, len(own))
+        return (self.map.gram(thinned(weights, level)) for weights in own.T)
+
+    def average_gram(self) -> Array | None:
+        """One matrix in the place of `grams`, with the average curvature of the outputs."""
+        own = self._on_rows()
+        return self.map.gram(own.sum(axis=1) / max(1, own.shape[1] - 1))
+
+    @cached_property
+    def _own(self) -> Array | None:
+        """The diagonal of the curvature of the loss."""
+        return self.curvature.jacobi()
+
+    def _on_rows(self) -> np.ndarray:
+        """The same in rows of features, (n, C)."""
+        assert self._own is not None
+        return self._own[: self.map.features.shape[0], :, 0]
+
+
+def thinned(weights: np.ndarray, level: float) -> np.ndarray:
+    """Weights of which those below a level are zero or, in proportion to what they were, raised to it.
+
+    The sum is about the same: each time that small weights have added up to the level, the last of them stands for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.losses.features import thinned
+    >>> thinned(np.array([0.5, 0.5, 3.0, 0.25, 0.25, 0.5]), level=1.0)
+    array([0., 1., 3., 0., 0., 1.])
+    """
+    if not level > 0:
+        return weights
+    passed = np.floor(np.cumsum(np.minimum(1.0, weights / level)))
+    return np.where(np.diff(passed, prepend=0.0) > 0, np.maximum(weights, level), 0.0)
 
 
 class FeatureLoss(Loss):

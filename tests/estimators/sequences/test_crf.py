@@ -212,6 +212,23 @@ def test_low_rank_fits_in_weights_are_those_in_coefficients():
     assert low.solution_.relative_gap <= 1e-9
 
 
+def test_large_variances_of_transitions_take_few_steps():
+    rng = np.random.default_rng(0)
+    follows, centres = rng.dirichlet(np.full(10, 0.3), size=10), 1.2 * rng.normal(size=(10, 4))
+    lengths, codes = rng.integers(4, 12, size=120), []
+    for length in lengths:
+        codes.append(rng.integers(10))
+        for _ in range(length - 1):
+            codes.append(rng.choice(10, p=follows[codes[-1]]))
+    many = Sequences(centres[codes] + rng.normal(size=(len(codes), 4)), lengths)
+    given = {"kernel": RBF(2.0), "regularization": 1.0, "tol": 1e-6}
+    given |= {"operator": "low_rank", "rank": 100, "random_state": 0}
+    for variance, most in ((1.0, 60), (100.0, 100)):  # 36 and 67; without sums 86 and 192
+        model = fixed(transition_variance=variance, **given).fit(many, many.split(np.array(codes)))
+        assert model.solution_.status == "converged"
+        assert model.solution_.n_products < most
+
+
 def test_rare_and_frequent_features_take_few_steps():
     rng = np.random.default_rng(0)
     frequency = 1 / np.arange(1, 301)
@@ -264,7 +281,8 @@ def test_answers_are_those_of_all_label_sequences(model):
     every, chances = paths_of(model, s)
     assert np.isclose(chances.sum(), 1)
     ranked = np.argsort(-chances)
-    assert list(model.predict(part)[0]) == [LABELS[c] for c in every[ranked[0]]]
+    best = clone(model).set_params(decode="viterbi").fit(X, y)
+    assert list(best.predict(part)[0]) == [LABELS[c] for c in every[ranked[0]]]
     for (labels, log), r in zip(model.predict_top(part, 4)[0], ranked, strict=False):
         assert list(labels) == [LABELS[c] for c in every[r]]
         assert np.isclose(log, np.log(chances[r]))
@@ -273,8 +291,9 @@ def test_answers_are_those_of_all_label_sequences(model):
     np.testing.assert_allclose(model.predict_marginals(part)[0], expected, atol=1e-10)
     pairs = np.einsum("p,pta,ptb->tab", chances, indicator[:, :-1], indicator[:, 1:])
     np.testing.assert_allclose(model.predict_pair_marginals(part)[0], pairs, atol=1e-10)
-    posterior = clone(model).set_params(decode="posterior").fit(X, y)
-    assert list(posterior.predict(part)[0]) == [LABELS[c] for c in expected.argmax(axis=1)]
+    likeliest = [LABELS[c] for c in expected.argmax(axis=1)]
+    assert list(model.predict(part)[0]) == likeliest
+    assert list(best.set_params(decode="posterior").predict(part)[0]) == likeliest
 
 
 def test_given_labels_are_kept_and_tell_about_the_others(model):
@@ -283,7 +302,8 @@ def test_given_labels_are_kept_and_tell_about_the_others(model):
     every, chances = paths_of(model, s)
     fits = [path[0] == 2 and path[3] == 1 for path in every]
     best = every[int(np.argmax(np.where(fits, chances, 0)))]
-    assert list(model.predict(part, given=given)[0]) == [LABELS[c] for c in best]
+    path = clone(model).set_params(decode="viterbi").fit(X, y)
+    assert list(path.predict(part, given=given)[0]) == [LABELS[c] for c in best]
     marginals = model.predict_marginals(part, given=given)[0]
     np.testing.assert_allclose(marginals[[0, 3]], np.eye(3)[[2, 1]], atol=1e-12)
     known = model.predict_log_proba(part, given)[0]
@@ -314,6 +334,21 @@ def test_forbidden_transitions_never_happen():
     assert model.predict_log_proba(NEW[[0]], [["c"] * int(NEW.lengths[0])])[0] == -np.inf
     with pytest.raises(ValueError, match=r"given\[0\] break the rules of allowed_transitions"):
         model.predict(NEW[[0]], given=[["c"] + [None] * (int(NEW.lengths[0]) - 1)])
+
+
+@pytest.mark.parametrize("rules", [False, True])
+def test_labels_are_decoded_by_position_unless_there_are_rules(rules):
+    every = [*itertools.product("abc", "abc"), *((None, label) for label in "abc")]
+    model = fixed(allowed_transitions=every if rules else None).fit(X, y)
+    many, _ = words(200, seed=2, noise=2.0)
+    found = {
+        decode: model.set_params(decode=decode).predict(many)
+        for decode in ("auto", "viterbi", "posterior")
+    }
+    same(found["auto"], found["viterbi" if rules else "posterior"])
+    assert any(
+        list(a) != list(b) for a, b in zip(found["viterbi"], found["posterior"], strict=True)
+    )
 
 
 def test_bio_rules():

@@ -34,11 +34,14 @@ class SequenceAnswers(Model):
         -------
         object ndarray of shape (n_sequences,)
             An array of labels for each sequence: the most probable sequence of labels for ``decode="viterbi"``, the
-            most probable label of each position for ``decode="posterior"``.
+            most probable label of each position for ``decode="posterior"``. ``decode="auto"`` is the former if
+            ``allowed_transitions`` has rules, and the latter otherwise.
         """
         X, layout, U = self._scores(X, "predict")
         possible = self._possible(X, given, layout, U)
-        if self.decode == "posterior":
+        # a label of its own at each position may make a sequence that the rules forbid
+        free = self.decode == "auto" and self._chain.allowed is None
+        if free or self.decode == "posterior":
             codes = self._marginals(layout, U, possible).argmax(axis=1)
         else:
             codes = best_paths(layout, U, possible=possible)[0][0]

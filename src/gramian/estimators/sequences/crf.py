@@ -54,9 +54,11 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     allowed_transitions : "BIO", iterable of pairs (label, next label), or None, default=None
         Which labels may follow each other. None in the place of the label before stands for the beginning, in the place
         of the one after for the end of a sequence. "BIO" lets I-x follow B-x and I-x only.
-    decode : {"viterbi", "posterior"}, default="viterbi"
-        Whether `predict` returns the most probable label sequence, or the most probable label of each position, which
-        gets more positions right on average but may be an impossible sequence.
+    decode : {"auto", "viterbi", "posterior"}, default="auto"
+        Whether `predict` returns the most probable label sequence ("viterbi"), or the most probable label of each
+        position ("posterior"). The latter has the fewest wrong positions in expectation, which is what `score` counts,
+        but may break the rules of ``allowed_transitions``. "auto" is "viterbi" if there are rules and "posterior" if
+        every transition is allowed.
     |optimize|
     cv : int, splitter or iterable of splits, default=5
         Folds of sequences for ``optimize``. A number means shuffled folds.
@@ -126,7 +128,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     transition_variance: Any = "auto"
     ends: bool = True
     allowed_transitions: Any = None
-    decode: str = "viterbi"
+    decode: str = "auto"
 
     _solvers = SolverChoice(SOLVERS, always("newton"))
     _cv_attribute = "cv_log_loss_"
@@ -134,7 +136,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
         "solver": choice("auto", *SOLVERS),
         "transition_variance": positive_or_auto,
         "ends": flag,
-        "decode": choice("viterbi", "posterior"),
+        "decode": choice("auto", "viterbi", "posterior"),
     }
 
     @with_callbacks

@@ -18,6 +18,7 @@ Cost: O(n C²) for value, gradient and each product with the curvature.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 from gramian._core.arrays import Array
 from gramian.losses.base import Curvature, CurvatureDifference, Loss
 from gramian.losses.chain.marginals import ChainLayout, ChainMarginals
+from gramian.losses.chain.sums import sum_curvature, sum_directions
 
 
 class ChainCurvature(Curvature):
@@ -56,12 +58,25 @@ class ChainCurvature(Curvature):
         return out if V.ndim == 3 else out[:, :, 0]
 
     def jacobi(self) -> Array:
-        """Variances of labels, and expected numbers of transitions, of which most are rare."""
-        layout, weights = self.marginals.layout, self.marginals.weights
-        expected, pairs = self.marginals.expectations()
-        spread = np.repeat(weights, layout.lengths, axis=1)[:, :, None]
+        """Variances of labels and of pairs of labels, as if those at different positions were independent."""
+        layout, (expected, pairs) = self.marginals.layout, self._expectations
+        spread = self._spread[:, :, None]
         share = np.divide(expected, spread, out=np.zeros_like(expected), where=spread > 0)
-        return layout.join(expected * np.maximum(0.0, 1 - share), pairs)  # rounding
+        variances = np.maximum(0.0, pairs - self.marginals.squared_pairs())  # rounding
+        return layout.join(expected * np.maximum(0.0, 1 - share), variances)
+
+    def sums(self) -> tuple[Array, Array]:
+        layout, (expected, _) = self.marginals.layout, self._expectations
+        return sum_directions(layout), sum_curvature(layout, expected[0], self._spread[0])
+
+    @cached_property
+    def _expectations(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.marginals.expectations()
+
+    @property
+    def _spread(self) -> np.ndarray:
+        """The weight of each position, (q, n)."""
+        return np.repeat(self.marginals.weights, self.marginals.layout.lengths, axis=1)
 
 
 class ChainLikelihood(Loss):

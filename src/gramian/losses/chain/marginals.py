@@ -181,6 +181,23 @@ class ChainMarginals:
             log_recursions.log_expect(self.units, self.T, self.messages, out, pairs)
         return out, pairs
 
+    def squared_pairs(self) -> np.ndarray:
+        """Return sums of weighted squared marginals of pairs, (q, C, C); sequences in logarithms are left out.
+
+        With ``ξ_t = E ∘ (α_{t-1}ᵀ g_t)`` these are ``E∘E ∘ Σ_t w (α_{t-1}∘α_{t-1})ᵀ (g_t∘g_t)``: one matrix product.
+        """
+        layout, (alpha, beta, scaled, _) = self.layout, self.messages
+        after = np.setdiff1d(np.arange(layout.n_positions), layout.first)
+        w = np.repeat(np.where(self.units.lost, 0.0, self.weights), layout.lengths, axis=1)
+        w = w[:, after, None]
+        before, e, b = (
+            np.where(w > 0, array, 0.0)
+            for array in (alpha[:, after - 1], scaled[:, after], beta[:, after])
+        )
+        g = e * b
+        parts = zip(w * before**2, g**2, strict=True)
+        return self.E**2 * np.stack([left.T @ right for left, right in parts])
+
     def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the product of the weighted Hessian of ``log Z`` with (v, V), of the shapes of `expectations`."""
         out, EV = np.zeros(v.shape), self.E * V

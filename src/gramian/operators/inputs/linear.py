@@ -13,6 +13,7 @@ from gramian._core.arrays import Array, float_sum, is_numpy, namespace, row_bloc
 from gramian.kernels import Kernel
 from gramian.operators import costs
 from gramian.operators.base import KernelOperator
+from gramian.operators.compiled.skinny import skinny_product
 from gramian.operators.compiled.sparse import gram_dot, sparse_dot
 from gramian.operators.inputs.tiles import TILE_BYTES
 
@@ -82,8 +83,16 @@ class LinearFeatures(KernelOperator):
         return unit, W
 
     def times(self, W: Array) -> Array:
-        """X W, without the variance, for weights of shape (n_features, ...)."""
-        return _flat_product(self.X, W)
+        """X W, without the variance, for weights of shape (n_features, ...).
+
+        In single precision the sums are those of float64: a line search compares losses that differ by less than the
+        rounding of float32.
+        """
+        X = self.X
+        if sp.issparse(X) or X.dtype == W.dtype or not X.flags.c_contiguous:
+            return _flat_product(X, W)
+        flat = np.ascontiguousarray(W.reshape(W.shape[0], -1))
+        return skinny_product(X, flat).reshape(-1, *W.shape[1:])
 
     def transposed_times(self, G: Array) -> Array:
         """Xᵀ G for an array of shape (n_samples, ...)."""
@@ -123,10 +132,14 @@ def _flat_product(A: Array, B: Array) -> Array:
 
 
 def weighted_gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """``rows diag(weights) rowsᵀ`` in the dtype of the rows, by blocks of columns."""
-    out = np.zeros((rows.shape[0],) * 2)
-    for block in row_blocks(rows.shape[1], rows.itemsize * rows.shape[0], TILE_BYTES):
-        scaled = rows[:, block] * np.sqrt(weights[block]).astype(rows.dtype)
+    """``rows diag(weights) rowsᵀ`` in the dtype of the rows, by blocks of columns and without those of weight zero."""
+    out, used = np.zeros((rows.shape[0],) * 2, dtype=rows.dtype), np.flatnonzero(weights)
+    # a block is larger than the result, which is read and written for each of them
+    for block in row_blocks(
+        used.size, rows.itemsize * rows.shape[0], max(TILE_BYTES, 2 * out.nbytes)
+    ):
+        columns = used[block] if used.size < rows.shape[1] else block
+        scaled = rows[:, columns] * np.sqrt(weights[columns]).astype(rows.dtype)
         out += scaled @ scaled.T
     return out
 
