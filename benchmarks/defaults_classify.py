@@ -55,7 +55,7 @@ SETS = (
     "attributes",
     *TEXTS,
 )
-MOST_ROWS = 2000
+MOST_ROWS = 1500
 MOST_TEST_ROWS = 5000
 COMPONENTS = 100
 GRID = {"C": np.logspace(-1, 3, 5), "gamma": np.logspace(-3, 1, 5)}  # gamma relative to "scale"
