@@ -122,7 +122,7 @@ def test_ridge_does_not_stop_in_a_flat_valley():
     X = rng.normal(size=(300, 4))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=300) / 5
     found, learned = (KernelRidge(optimize=how, random_state=0).fit(X, y) for how in ("auto", "cv"))
-    assert found.cv_loss_ <= 1.02 * learned.cv_loss_
+    assert found.cv_loss_ <= 1.003 * learned.cv_loss_  # 1.009 with the tolerance for log losses
 
 
 @every
