@@ -710,13 +710,13 @@ def test_an_interrupted_fit_leaves_the_old_model(error):
 
 def test_the_solver_follows_the_entries_of_an_example():
     wide = sp.random_array((40, 5000), density=4 / 5000, format="csr", random_state=0)
-    tall, square = np.ones((90, 10)), np.ones((45, 10))
+    tall, square = np.ones((500, 10)), np.ones((15, 10))
 
     def chosen(X, loss="squared_hinge", correlated=False):
         return M3LClassifier(loss=loss)._solver_name(Linear(), X, correlated=correlated)
 
     assert chosen(wide) == "coordinate"  # 10 examples for each entry, though features are more
-    assert chosen(wide[:16]) == "blocked"
+    assert chosen(wide[:8]) == chosen(square) == "blocked"
     assert chosen(wide, correlated=True) == "blocked"
-    assert chosen(tall) == chosen(tall, "hamming") == chosen(square) == "coordinate"
-    assert chosen(square, "hamming") == chosen(square[:20]) == "blocked"
+    assert chosen(tall) == chosen(tall, "hamming") == chosen(tall[:25]) == "coordinate"
+    assert chosen(tall[:300], "hamming") == chosen(tall[:15]) == "blocked"

@@ -39,10 +39,10 @@ from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import MarginProblem, Solution
 
 # A step costs n by rows of the Gram matrix and the entries of an example by features; rows need fewer steps. They are
-# at least as fast up to so many examples for each entry: measured in 42 cases of 150 to 3000 examples with 20 to 2000
-# entries and 6 to 99 labels (`benchmarks/defaults_labels.py`). Sparse examples have less in common, so that single
-# coefficients make good steps; losses that are not squared need more of them.
-PER_ENTRY_SPARSE, PER_ENTRY_SQUARED, PER_ENTRY_HINGE = 4, 2, 6
+# at least as fast up to so many examples for each entry: measured in 62 cases of 150 to 3000 examples with 20 to 2000
+# entries and 5 to 99 labels (`benchmarks/defaults_labels.py`). Losses that are not squared need more steps, but for
+# sparse examples, which have less in common; with less than `FEW_HINGE` dense ones working sets settle them soonest.
+PER_ENTRY, PER_ENTRY_HINGE, FEW_HINGE = 2, 5, 400
 # With a correlation between labels rows win up to 5000 sparse documents, and up to 300 examples in any case.
 TINY, FEW_CORRELATED = 300, 5000
 
@@ -106,8 +106,8 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     solver : {"auto", "smo", "blocked", "coordinate"}, default="auto"
         "coordinate" is dual coordinate ascent on features, for linear kernels; "blocked" and "smo" work on rows
         of the Gram matrix. "auto" is "coordinate" for a linear kernel, and "blocked" for others; also for a linear one
-        with few examples: up to 2 for each dense feature (6 with losses that are not squared), or 4 for each entry of a
-        sparse example. With a label correlation up to 300, or 5000 if there are more features than examples.
+        with few examples: up to 2 for each entry of an example. For dense ones with losses that are not squared these
+        are 5, or 400 in all; with a label correlation 300, or 5000 if there are more features than examples.
     tol : float, default=1e-4
         Stop when the duality gap is at most ``tol`` × objective.
     |max_iter|
@@ -319,9 +319,9 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
         if correlated:
             return TINY if d <= n else FEW_CORRELATED
         if sp.issparse(X):
-            return PER_ENTRY_SPARSE * X.nnz // n
+            return PER_ENTRY * X.nnz // n
         squared = isinstance(self.loss, str) and self.loss == "squared_hinge"
-        return d * (PER_ENTRY_SQUARED if squared else PER_ENTRY_HINGE)
+        return PER_ENTRY * d if squared else max(PER_ENTRY_HINGE * d, FEW_HINGE)
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
