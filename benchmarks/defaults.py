@@ -19,10 +19,10 @@ Claims, each a part of this script:
 
 Every call is the one a user makes, after `StandardScaler`. Peers are tuned by `GridSearchCV` with shuffled folds on the
 training part; test parts are 30 %, or the original ones. A run of hours can be made in pieces: with ``--records`` the
-cells of classify, ridge, pairs, trees and labels are kept by set and seed (`records.py`). One reservation: the limits and first steps of the automatic
-search (``AUTOMATIC`` in ``estimators/learning.py``, the reaches in ``selection/descent.py``) were set for time and
-cross-validated loss on vowel, vehicle, segment and satimage while their test losses were in sight, so that other sets
-are the fairer judges.
+cells of classify, ridge, pairs, trees and labels are kept by set and seed (`records.py`). One reservation: the limits
+and first steps of the automatic search (``AUTOMATIC`` in ``estimators/learning.py``, the reaches in
+``selection/descent.py``) were set for time and cross-validated loss on vowel, vehicle, segment and satimage while their
+test losses were in sight, so that other sets are the fairer judges.
 """
 
 from __future__ import annotations
