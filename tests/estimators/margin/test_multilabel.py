@@ -179,9 +179,9 @@ def test_precomputed_kernel():
 
 
 def test_solver_is_chosen():
-    """Features for a linear kernel; the Gram matrix for few examples, or fewer of them than features."""
+    """Features for a linear kernel; the Gram matrix for few examples, measured by the entries of one."""
     rng = np.random.default_rng(0)
-    few, many, wide = (rng.normal(size=shape) for shape in [(50, 2), (1200, 2), (1010, 1020)])
+    few, many, wide = (rng.normal(size=shape) for shape in [(50, 25), (1200, 2), (1010, 1020)])
     signs = np.where(rng.normal(size=(1200, 2)) > 0, 1, -1)
     loose = {"C": 1e-6, "tol": 0.5}
 
