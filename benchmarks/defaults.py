@@ -12,15 +12,17 @@ Claims, each a part of this script:
   good as the default in mean AUC, in 12 of 16 settings and sets.
 - ``trees``: `HierarchicalSVC(tree)` works on every tree, within noise of the best of its five methods on 4 of 6.
 - ``labels``: `M3LClassifier()` is within noise of a tuned LinearSVC in Hamming loss and ranking precision on 4 of 5
-  sets, and its choice of a solver takes at most 1.3 × the seconds of the best.
+  sets.
+- ``solvers``: the solver that `M3LClassifier` chooses takes at most 1.3 × the seconds of the best.
 
-    python benchmarks/defaults.py --data DIR [--parts classify,search] [--seeds 3] [--sets vowel,glass]
+    python benchmarks/defaults.py --data DIR [--parts classify] [--seeds 0,1] [--sets vowel,glass] [--records DIR]
 
 Every call is the one a user makes, after `StandardScaler`. Peers are tuned by `GridSearchCV` with shuffled folds on the
-training part; test parts are 30 %, or the original ones. One reservation: the limits and first steps of the automatic
-search (``AUTOMATIC`` in ``estimators/learning.py``, the reaches in ``selection/descent.py``) were set for time and
-cross-validated loss on vowel, vehicle, segment and satimage while their test losses were in sight, so that other sets
-are the fairer judges.
+training part; test parts are 30 %, or the original ones. A run of hours can be made in pieces: with ``--records`` the
+cells of classify, ridge, pairs, trees and labels are kept by set and seed (`records.py`). One reservation: the limits
+and first steps of the automatic search (``AUTOMATIC`` in ``estimators/learning.py``, the reaches in
+``selection/descent.py``) were set for time and cross-validated loss on vowel, vehicle, segment and satimage while their
+test losses were in sight, so that other sets are the fairer judges.
 """
 
 from __future__ import annotations
@@ -28,30 +30,20 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from data import add_data_argument, load_satimage, load_uci, load_usps, machine
-from defaults_labels import labels_part
+from data import add_data_argument, load_uci, machine
+from defaults_classify import Split, classify_part, folds, held_out_loss, load, svc_grid
+from defaults_labels import labels_part, solvers_part
 from defaults_pairs import pairs_part
 from defaults_trees import trees_part
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from records import Cell, Run, add_run_arguments, run_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF as GPRBF
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import (
-    GridSearchCV,
-    StratifiedKFold,
-    cross_val_predict,
-    train_test_split,
-)
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from tables import Outcomes, header, number, report, row
@@ -60,168 +52,19 @@ from timing import once
 from gramian import KernelLogisticRegression, KernelRidge
 from gramian.kernels import RBF
 
-SETS = (
-    "satimage",
-    "usps",
-    "covtype",
-    "cmc",
-    "glass",
-    "ionosphere",
-    "pima",
-    "segment",
-    "spambase",
-    "vehicle",
-    "vowel",
-    "wine",
-)
-MOST_ROWS = 4435  # for training; peers that calibrate take minutes with more
-GRID = {"C": np.logspace(-1, 3, 5), "gamma": np.logspace(-3, 1, 5)}  # gamma relative to "scale"
 SEARCH_SETS = ("vowel", "vehicle", "cmc", "segment", "pima")
 SEARCH_ROWS = 1000
+RIDGE_SETS = ("abalone", "covtype", "friedman")  # the elevation of covtype
 ARD_SETS = ("glass", "ionosphere", "pima", "vehicle", "vowel", "wine")
-FOLDS = 5
-EPS = 1e-15
-
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def load(folder: str | None, name: str, seed: int) -> Split:
-    """Return X_train, X_test, y_train, y_test of a set, standardised, with at most `MOST_ROWS` to train on."""
-    if name == "satimage":
-        X, y, X_test, y_test = load_satimage(folder)
-    elif name == "usps":
-        X, y, X_test, y_test = load_usps(folder)
-    else:
-        X, y, _ = load_uci(folder, name)
-        stratify = y if np.bincount(np.unique(y, return_inverse=True)[1]).min() > 1 else None
-        X, X_test, y, y_test = train_test_split(
-            X, y, test_size=0.3, random_state=seed, stratify=stratify
-        )
-    if len(y) > MOST_ROWS or (name == "usps" and seed > 0):
-        chosen = np.random.default_rng(seed).permutation(len(y))[:MOST_ROWS]
-        X, y = X[chosen], y[chosen]
-    scaler = StandardScaler().fit(X)
-    return scaler.transform(X), scaler.transform(X_test), y, y_test
-
-
-def folds(seed: int) -> StratifiedKFold:
-    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-
-
-# --- peers ----------------------------------------------------------------------------------------
-
-
-def tuned(model: Any, grid: dict[str, Any], scoring: str) -> Callable[[Any, Any, int], Any]:
-    """Return a function that fits a model by grid search."""
-
-    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Any:
-        return GridSearchCV(model, grid, scoring=scoring, cv=folds(seed), n_jobs=2).fit(X, y)
-
-    return fit
-
-
-def svc_grid(X: np.ndarray) -> dict[str, Any]:
-    return GRID | {"gamma": GRID["gamma"] / (X.shape[1] * X.var())}
-
-
-class Tempered:
-    """An SVC of the best accuracy, whose decision values go through a softmax with the best temperature."""
-
-    def __init__(self, X: np.ndarray, y: np.ndarray, seed: int):
-        search = GridSearchCV(SVC(), svc_grid(X), cv=folds(seed), n_jobs=2).fit(X, y)
-        self.model = search.best_estimator_
-        held_out = cross_val_predict(
-            clone(self.model), X, y, cv=folds(seed), method="decision_function"
-        )
-        codes = np.searchsorted(self.model.classes_, y)
-
-        def loss(log_scale: float) -> float:
-            return log_loss(codes, _softmax(held_out, np.exp(log_scale)), labels=np.unique(codes))
-
-        self.scale = np.exp(minimize_scalar(loss, bounds=(-5, 5), method="bounded").x)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        return _softmax(self.model.decision_function(X), self.scale)
-
-
-def _softmax(D: np.ndarray, scale: float) -> np.ndarray:
-    D = np.stack([np.zeros_like(D), D], axis=1) if D.ndim == 1 else D
-    return np.exp(scale * D - logsumexp(scale * D, axis=1, keepdims=True))
-
-
-def _platt(X: np.ndarray, y: np.ndarray, seed: int) -> Any:
-    search = GridSearchCV(SVC(), svc_grid(X), cv=folds(seed), n_jobs=2).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # probability=True is what users call
-        return SVC(**search.best_params_, probability=True, random_state=seed).fit(X, y)
-
-
-PEERS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
-    "SVC, Platt": _platt,
-    "SVC, temperature": Tempered,
-    "boosting": tuned(
-        HistGradientBoostingClassifier(random_state=0),
-        {"learning_rate": [0.03, 0.1], "max_leaf_nodes": [7, 31]},
-        "neg_log_loss",
-    ),
-    "forest": tuned(
-        RandomForestClassifier(300, random_state=0),
-        {"max_features": ["sqrt", 0.3], "min_samples_leaf": [1, 3]},
-        "neg_log_loss",
-    ),
-    "logistic": tuned(
-        LogisticRegression(max_iter=2000), {"C": np.logspace(-3, 3, 7)}, "neg_log_loss"
-    ),
-}
-
-
-# --- parts ----------------------------------------------------------------------------------------
-
-
-def held_out_loss(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    P = np.clip(model.predict_proba(X), EPS, None)
-    return log_loss(y, P / P.sum(axis=1, keepdims=True))
-
-
-def classify_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes) -> None:
-    header("set", "n", "default", "s", "fixed, s", 'optimize="cv"', "s", *PEERS)
-    near = ahead = 0
-    for name in sets:
-        cells = np.array([_classified(folder, name, seed) for seed in range(seeds)])
-        n = len(load(folder, name, 0)[2])
-        default, seconds, fixed, learned, learning, *peers = cells.mean(axis=0)
-        row(name, n, *(number(v) for v in (default, seconds, fixed, learned, learning, *peers)))
-        near += default <= 1.1 * learned
-        ahead += default < min(peers)
-        if n >= 4000:
-            report(seconds <= 2 * fixed, f"{name}: {seconds / fixed:.2f} × a fixed fit", outcomes)
-        elif n <= 1000:
-            report(seconds <= 1.5, f"{name}: {seconds:.2f} s", outcomes)
-    report(near == len(sets), f"within 10 % of learned on {near} of {len(sets)} sets", outcomes)
-    report(ahead >= 0.7 * len(sets), f"ahead of all peers on {ahead} of {len(sets)}", outcomes)
-
-
-def _classified(folder: str | None, name: str, seed: int) -> list[float]:
-    X, X_test, y, y_test = load(folder, name, seed)
-    KernelLogisticRegression().fit(X[:300], y[:300])  # compiles
-    seconds, model = once(lambda: KernelLogisticRegression(random_state=seed).fit(X, y))
-    plain = KernelLogisticRegression(model.kernel_, regularization=1.0)
-    fixed, _ = once(lambda: plain.fit(X, y))
-    full = KernelLogisticRegression(optimize="cv", random_state=seed)
-    learning, learned = once(lambda: full.fit(X, y))
-    peers = [held_out_loss(fit(X, y, seed), X_test, y_test) for fit in PEERS.values()]
-    losses = (held_out_loss(one, X_test, y_test) for one in (model, learned))
-    default, best = losses
-    return [default, seconds, fixed, best, learning, *peers]
-
-
-def search_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes) -> None:
+def search_part(run: Run, outcomes: Outcomes) -> None:
     header(
         "set", "n", "classes", "ours, s", "grid, s", "ratio", "CV loss", "evaluations", "products"
     )
     cases = [(name, "tied", SEARCH_ROWS) for name in SEARCH_SETS] + [("satimage", "class", None)]
     for name, share, rows in cases:
-        X, _, y, _ = load(folder, name, 0)
+        X, _, y, _ = load(run.data, name, 0)
         X, y = X[:rows], y[:rows]
         KernelLogisticRegression(optimize="cv", share=share).fit(X[:300], y[:300])
         ours, model = once(
@@ -242,13 +85,13 @@ def search_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outco
         report(ours <= peer, f"{name}: {ours / peer:.2f} × the grid search", outcomes)
 
 
-def ard_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes) -> None:
+def ard_part(run: Run, outcomes: Outcomes) -> None:
     header("set", "isotropic", "ARD", "ratio")
     ratios = []
     for name in ARD_SETS:
         losses = []
-        for seed in range(seeds):
-            X, X_test, y, y_test = load(folder, name, seed)
+        for seed in run.seeds:
+            X, X_test, y, y_test = load(run.data, name, seed)
             start = float(np.sqrt(X.shape[1] * X.var() / 2))
             kernels = (RBF(start), RBF(np.full(X.shape[1], start)))
             losses.append(
@@ -269,17 +112,16 @@ def ard_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes
     report(better >= len(ratios) / 2, f"better on {better} of {len(ratios)}", outcomes)
 
 
-def _regression_sets(folder: str | None, seed: int) -> Iterator[tuple[str, Split]]:
+def _regression_set(folder: str | None, name: str, seed: int) -> Split:
     rng = np.random.default_rng(seed)
-    X, y, _ = load_uci(folder, "abalone")
+    if name == "friedman":  # his first function
+        X = rng.random((1000, 5))
+        y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3]
+        return _scaled(X, y + 5 * X[:, 4] + rng.normal(size=1000), seed)
+    X, y, _ = load_uci(folder, name)
     chosen = rng.permutation(len(y))[:2000]
-    yield "abalone", _scaled(X[chosen], y[chosen].astype(float), seed)
-    X, y, _ = load_uci(folder, "covtype")
-    chosen = rng.permutation(len(y))[:2000]
-    yield "covtype, elevation", _scaled(X[chosen, 1:], X[chosen, 0], seed)
-    X = rng.random((1000, 5))  # Friedman's first function
-    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3]
-    yield "friedman", _scaled(X, y + 5 * X[:, 4] + rng.normal(size=1000), seed)
+    X, y = X[chosen], y[chosen].astype(float)
+    return _scaled(X[:, 1:], X[:, 0], seed) if name == "covtype" else _scaled(X, y, seed)
 
 
 def _scaled(X: np.ndarray, y: np.ndarray, seed: int) -> Split:
@@ -288,35 +130,43 @@ def _scaled(X: np.ndarray, y: np.ndarray, seed: int) -> Split:
     return scaler.transform(X), scaler.transform(X_test), y, y_test
 
 
-def ridge_part(folder: str | None, seeds: int, sets: list[str], outcomes: Outcomes) -> None:
-    header("set", "default", "s", 'optimize="cv"', "s", "GPR", "s")
-    found: dict[str, list[list[float]]] = {}
-    for seed in range(seeds):
-        for name, (X, X_test, y, y_test) in _regression_sets(folder, seed):
-            kernel = ConstantKernel(1.0, (1e-3, 1e6)) * GPRBF(1.0, (1e-2, 1e4))
-            models = (
-                KernelRidge(random_state=seed),
-                KernelRidge(optimize="cv", random_state=seed),
-                GaussianProcessRegressor(kernel + WhiteKernel(1.0, (1e-6, 1e6)), normalize_y=True),
-            )
-            cells = []
-            for model in models:
-                seconds, fitted = once(lambda model=model, X=X, y=y: model.fit(X, y))
-                off = fitted.predict(X_test) - y_test
-                cells += [float(np.sqrt(np.mean(off**2))), seconds]
-            found.setdefault(name, []).append(cells)
-    for name, cells in found.items():
-        default, s, learned, _, gp, gp_s = mean = np.mean(cells, axis=0)
-        row(name, *map(number, mean))
-        report(default <= 1.05 * learned, f"{name}: {default / learned:.3f} of learned", outcomes)
+def ridge_part(run: Run, outcomes: Outcomes) -> None:
+    columns = ("default", "default, s", "learned", "learned, s", "GPR", "GPR, s")
+    header("set", "seeds", *columns)
+    for name in run.chosen(RIDGE_SETS):
+        cells = run.cells("ridge", name, lambda seed, name=name: _errors(run.data, name, seed))
+        if not cells:
+            continue
+        mean = {key: np.mean([cell[key] for cell in cells]) for key in columns}
+        row(name, len(cells), *map(number, mean.values()))
+        worse = mean["default"] / mean["learned"]
+        report(worse <= 1.05, f"{name}: {worse:.3f} of learned", outcomes)
+        faster, ratio = mean["GPR, s"] / mean["default, s"], mean["default"] / mean["GPR"]
         report(
-            2 * s <= gp_s and default <= 1.02 * gp,
-            f"{name}: {gp_s / s:.1f} × as fast as GPR at {default / gp:.3f} of its RMSE",
+            faster >= 2 and ratio <= 1.02,
+            f"{name}: {faster:.1f} × as fast as GPR at {ratio:.3f} of its RMSE",
             outcomes,
         )
 
 
-PARTS: dict[str, Callable[[str | None, int, list[str], Outcomes], None]] = {
+def _errors(folder: str | None, name: str, seed: int) -> Cell:
+    """Test RMSE and seconds of the default, of what learns to the end, and of scikit-learn's Gaussian process."""
+    X, X_test, y, y_test = _regression_set(folder, name, seed)
+    KernelRidge().fit(X[:300], y[:300])  # compiles
+    kernel = ConstantKernel(1.0, (1e-3, 1e6)) * GPRBF(1.0, (1e-2, 1e4))
+    models = {
+        "default": KernelRidge(random_state=seed),
+        "learned": KernelRidge(optimize="cv", random_state=seed),
+        "GPR": GaussianProcessRegressor(kernel + WhiteKernel(1.0, (1e-6, 1e6)), normalize_y=True),
+    }
+    cell: Cell = {}
+    for kind, model in models.items():
+        cell[f"{kind}, s"], fitted = once(lambda model=model: model.fit(X, y))
+        cell[kind] = float(np.sqrt(np.mean((fitted.predict(X_test) - y_test) ** 2)))
+    return cell
+
+
+PARTS: dict[str, Callable[[Run, Outcomes], None]] = {
     "classify": classify_part,
     "search": search_part,
     "ard": ard_part,
@@ -324,6 +174,7 @@ PARTS: dict[str, Callable[[str | None, int, list[str], Outcomes], None]] = {
     "pairs": pairs_part,
     "trees": trees_part,
     "labels": labels_part,
+    "solvers": solvers_part,
 }
 
 
@@ -331,8 +182,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_data_argument(parser)
     parser.add_argument("--parts", default=",".join(PARTS), help="comma-separated")
-    parser.add_argument("--sets", default=",".join(SETS), help="of the part classify")
-    parser.add_argument("--seeds", type=int, default=3)
+    add_run_arguments(parser)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(machine())
@@ -340,7 +190,7 @@ def main() -> int:
     for part in arguments.parts.split(","):
         print(f"\n## {part}\n", flush=True)
         start = time.perf_counter()
-        PARTS[part](arguments.data, arguments.seeds, arguments.sets.split(","), outcomes)
+        PARTS[part](run_of(arguments), outcomes)
         print(f"\n({time.perf_counter() - start:.0f} s in all)", flush=True)
     return 0 if all(outcomes) else 1
 

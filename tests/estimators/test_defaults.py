@@ -23,7 +23,7 @@ from gramian import (
     PairwiseRidge,
 )
 from gramian.datasets import make_interactions
-from gramian.estimators.learning import AUTOMATIC
+from gramian.estimators.learning import AUTOMATIC_RIDGE
 from gramian.kernels import RBF
 
 X, CLASSES = load_iris(return_X_y=True)
@@ -112,9 +112,17 @@ def test_many_examples_are_learned_from_a_sample():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2300, 2))
     model = KernelRidge(random_state=0).fit(X, np.sin(X[:, 0]))
-    assert model.optimization_path_.n_samples[-1] == AUTOMATIC.max_samples
+    assert model.optimization_path_.n_samples[-1] == AUTOMATIC_RIDGE.max_samples
     assert model.X_fit_.shape == (2300, 2)
-    assert "1000 of 2300 examples" in model.solution_.choices[0]
+    assert "1500 of 2300 examples" in model.solution_.choices[0]
+
+
+def test_ridge_does_not_stop_in_a_flat_valley():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=300) / 5
+    found, learned = (KernelRidge(optimize=how, random_state=0).fit(X, y) for how in ("auto", "cv"))
+    assert found.cv_loss_ <= 1.003 * learned.cv_loss_  # 1.009 with the tolerance for log losses
 
 
 @every

@@ -29,6 +29,11 @@ LOG = logging.getLogger("gramian")
 # with a matrix of 1000 rows take about as long as a fit of some thousands.
 AUTOMATIC = CrossValidationSearch(tol=0.05, max_evaluations=10, max_samples=1000, max_products=800)
 
+# Squared losses lie in flat valleys, where slopes of three per cent are left two log-units before an optimum whose loss
+# is three per cent lower (abalone, covtype). Their criterion has a closed form, so that looking closer is cheap: on
+# 1500 examples ten evaluations take one to two seconds.
+AUTOMATIC_RIDGE = replace(AUTOMATIC, tol=0.01, max_samples=1500)
+
 
 HEAVY_TAIL = (
     100.0  # kurtosis; it is 3 for normal numbers, 9 for exponential ones, 114 for log-normal ones
@@ -79,9 +84,10 @@ def plan_of(
         prior = prior.with_variances_only()
     folds = _folds(machine.cv, known)
     low, high = prior.bounds.T
-    return (
-        Plan(AUTOMATIC, prior, known, folds) if (coupled or np.any(low < high)) and folds else None
-    )
+    if not folds or not (coupled or np.any(low < high)):
+        return None
+    closed_form = known.loss.quadratic and known.sample is None  # pairs multiply through objects
+    return Plan(AUTOMATIC_RIDGE if closed_form else AUTOMATIC, prior, known, folds)
 
 
 def tell(machine: Any, learned: Learned, n_samples: int) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 from gramian._core.arrays import Array, is_numpy
 from gramian._core.factors import raise_diagonal
 from gramian._core.memory import working_memory
+from gramian._core.threads import quiet_blas
 from gramian.labels import Identity, Scalar
 from gramian.losses import Squared
 from gramian.operators import Dense, LabelMixed, Operator, PairGram
@@ -82,6 +83,10 @@ class RidgeCriterion(CrossValidationCriterion):
         self, theta: np.ndarray, tol: float = 0.0, accuracy: float = 0.0
     ) -> tuple[float, np.ndarray]:
         """Return the criterion and its gradient in ``theta``; tolerances have no meaning here."""
+        with quiet_blas(float(len(self.problem.targets)) ** 3):  # its threads wait for busy cores
+            return self._evaluated(theta)
+
+    def _evaluated(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         operator = self.problem.operator.clone_with_theta(theta)
         Y = self.problem.targets[:, :, 0]
         ((matrix, _),) = operator.blocks(Y.shape[1])

@@ -179,9 +179,9 @@ def test_precomputed_kernel():
 
 
 def test_solver_is_chosen():
-    """Features for a linear kernel; the Gram matrix for few examples, or fewer of them than features."""
+    """Features for a linear kernel; the Gram matrix for few examples, measured by the entries of one."""
     rng = np.random.default_rng(0)
-    few, many, wide = (rng.normal(size=shape) for shape in [(50, 2), (1200, 2), (1010, 1020)])
+    few, many, wide = (rng.normal(size=shape) for shape in [(50, 25), (1200, 2), (1010, 1020)])
     signs = np.where(rng.normal(size=(1200, 2)) > 0, 1, -1)
     loose = {"C": 1e-6, "tol": 0.5}
 
@@ -706,3 +706,17 @@ def test_an_interrupted_fit_leaves_the_old_model(error):
         model.set_params(kernel="rbf").set_callbacks(Watch(error=error("stop here"))).fit(X, Y)
     model.set_params(kernel="linear")
     np.testing.assert_array_equal(model.decision_function(NEW), values)
+
+
+def test_the_solver_follows_the_entries_of_an_example():
+    wide = sp.random_array((40, 5000), density=4 / 5000, format="csr", random_state=0)
+    tall, square = np.ones((500, 10)), np.ones((15, 10))
+
+    def chosen(X, loss="squared_hinge", correlated=False):
+        return M3LClassifier(loss=loss)._solver_name(Linear(), X, correlated=correlated)
+
+    assert chosen(wide) == "coordinate"  # 10 examples for each entry, though features are more
+    assert chosen(wide[:8]) == chosen(square) == "blocked"
+    assert chosen(wide, correlated=True) == "blocked"
+    assert chosen(tall) == chosen(tall, "hamming") == chosen(tall[:25]) == "coordinate"
+    assert chosen(tall[:300], "hamming") == chosen(tall[:15]) == "blocked"

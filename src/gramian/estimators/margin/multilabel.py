@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -37,10 +38,13 @@ from gramian.operators.inputs.feature_rows import FeatureRows
 from gramian.operators.inputs.gram_rows import GramRows, gram_is_faster
 from gramian.solvers import MarginProblem, Solution
 
-# Examples up to which rows of the Gram matrix are at least as fast as features. With fewer features than examples these
-# win by 1.5 to 8 times, measured on yeast, scene and tmc2007-500 from 500 examples on; below, all take hundredths of a
-# second. With more features (RCV1) rows win up to 2000 documents, and to 5000 with a correlation between labels.
-TINY, FEW = 300, {False: 2000, True: 5000}
+# A step costs n by rows of the Gram matrix and the entries of an example by features; rows need fewer steps. They are
+# at least as fast up to so many examples for each entry: measured in 62 cases of 150 to 3000 examples with 20 to 2000
+# entries and 5 to 99 labels (`benchmarks/defaults_labels.py`). Losses that are not squared need more steps, but for
+# sparse examples, which have less in common; with less than `FEW_HINGE` dense ones working sets settle them soonest.
+PER_ENTRY, PER_ENTRY_HINGE, FEW_HINGE = 2, 5, 400
+# With a correlation between labels rows win up to 5000 sparse documents, and up to 300 examples in any case.
+TINY, FEW_CORRELATED = 300, 5000
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "smo": solvers.smo,
@@ -102,7 +106,8 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
     solver : {"auto", "smo", "blocked", "coordinate"}, default="auto"
         "coordinate" is dual coordinate ascent on features, for linear kernels; "blocked" and "smo" work on rows
         of the Gram matrix. "auto" is "coordinate" for a linear kernel, and "blocked" for others; also for a linear one
-        with at most 300 examples, or fewer than features: with sparse ones to 2000, or 5000 with a label correlation.
+        with few examples: up to 2 for each entry of an example. For dense ones with losses that are not squared these
+        are 5, or 400 in all; with a label correlation 300, or 5000 if there are more features than examples.
     tol : float, default=1e-4
         Stop when the duality gap is at most ``tol`` × objective.
     |max_iter|
@@ -305,8 +310,18 @@ class M3LClassifier(ClassifierMixin, MarginMachine):
             )
         if self.solver != "auto":
             return self.solver
-        few = TINY if X.shape[1] <= X.shape[0] else FEW[correlated]
+        few = self._few(X, correlated=correlated)
         return "blocked" if not linear or gram_is_faster(X, few) else "coordinate"
+
+    def _few(self, X: Array, *, correlated: bool) -> int:
+        """Up to how many examples rows of the Gram matrix are at least as fast as features."""
+        n, d = X.shape
+        if correlated:
+            return TINY if d <= n else FEW_CORRELATED
+        if sp.issparse(X):
+            return PER_ENTRY * X.nnz // n
+        squared = isinstance(self.loss, str) and self.loss == "squared_hinge"
+        return PER_ENTRY * d if squared else max(PER_ENTRY_HINGE * d, FEW_HINGE)
 
     def _start(self, problem: MarginProblem) -> np.ndarray | None:
         if not self.warm_start or not self.__sklearn_is_fitted__():
