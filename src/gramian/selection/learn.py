@@ -212,9 +212,11 @@ def learn_prior(
         coefficients = criteria[-1].combined_coefficients() if whole else None
         return Learned(found, value, path, coefficients)
     problem, folds = stages.problem(found, sizes[-1], exact=True)
-    judged = learn_coupling(float(found.variances[0]), problem, folds, coupling, reported)
+    judged = learn_coupling(
+        found.own_variances, problem, folds, coupling, partial(reported, found.theta)
+    )
     related = replace(found, coupling=judged.relation)
-    return Learned(related, judged.loss, path, judged.start if whole else None, judged)
+    return Learned(related, judged.judged_loss, path, judged.start if whole else None, judged)
 
 
 def _problem(

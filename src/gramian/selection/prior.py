@@ -26,6 +26,7 @@ from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Coupling, Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.labels.taxonomy.structure import CoupledTree
 from gramian.labels.taxonomy.taxonomy import SHARES
 from gramian.operators import (
     InputOperator,
@@ -86,7 +87,7 @@ class Prior:
     only_variances : bool
         Whether the parameters of the kernels are to stay as they are when others are learned.
     coupling : Coupling or None
-        How outputs with one kernel and one variance are related.
+        How outputs with one kernel are related; with a taxonomy, what its leaves have for themselves.
     """
 
     kernels: tuple[Kernel, ...]
@@ -108,6 +109,12 @@ class Prior:
     def is_shared(self) -> bool:
         """Whether one matrix serves all groups."""
         return len(self.kernels) == 1
+
+    @property
+    def own_variances(self) -> np.ndarray:
+        """Variance of what each output has for itself, which a coupling relates."""
+        groups = self.groups if self.order is None else self.groups[self.order - 1]
+        return self.variances[groups]
 
     # --- parameters -------------------------------------------------------------------------
 
@@ -260,11 +267,13 @@ class Prior:
     def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
         """Operator and label structure of the functions."""
         matrices = [build(kernel) for kernel in self.kernels]
+        if self.is_shared and self.taxonomy is not None:
+            tree = self.taxonomy, self.variances, np.append(-1, self.groups), self.order
+            if self.coupling is None:
+                return matrices[0], TreeStructure(*tree)
+            return matrices[0], CoupledTree(*tree, self.coupling.matrix)
         if self.coupling is not None:
             return matrices[0], self.coupling.with_variance(float(self.variances[0]))
-        if self.is_shared and self.taxonomy is not None:
-            rooted = np.concatenate([[-1], self.groups])
-            return matrices[0], TreeStructure(self.taxonomy, self.variances, rooted, self.order)
         if self.is_shared and self.variances.size == 1:
             return matrices[0], Scalar(self.variances[0])
         diagonal = Diagonal(self.variances, self.groups)
