@@ -27,8 +27,11 @@ Method
     2. At each point the folds judge: the mean loss of all held-out examples. The path ends when it does not fall.
     3. If it has fallen by more than `CONFIDENCE` of its standard errors over examples, the relation is that of the path
        of all examples at the point that was judged best, else I.
+    4. Related outputs know more of their functions, and bear longer length scales with larger variances. Such a kernel
+       has a path of its own, and is kept if it is judged to be better (then the next such kernel is tried).
 
-Cost: a warm-started fit of all folds for each point, without gradients, some five to ten of them; O(C³) for R.
+Cost: a warm-started fit of all folds for each point, without gradients, some five to ten of them for each kernel; O(C³)
+for R.
 
 Deviates from the paper, which leaves open how, and from a descent by the gradient of the cross-validated loss, which
 was here before: as that loss is fitted by so many parameters, it had to be driven by some folds and judged by others,
@@ -63,39 +66,6 @@ FIT_TOL, FIT_STEPS = 1e-3, 30  # relative gap and Newton steps of the fits
 CONFIDENCE = 1.5
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedCoupling:
-    """How outputs were found to be related.
-
-    Attributes
-    ----------
-    relation : Coupling
-        R.
-    n_approved, n_folds : int
-        In how many folds the judged loss fell, 0 if outputs stay unrelated; and how many judged.
-    judged_loss, judged_flat_loss : float
-        Mean loss of held-out examples, with the relation that was learned without them, and unrelated.
-    start : array of shape (n, C)
-        Coefficients to start a fit from.
-    """
-
-    relation: Coupling
-    n_approved: int
-    n_folds: int
-    judged_loss: float
-    judged_flat_loss: float
-    start: Array
-
-    def told(self) -> str:
-        """What was decided, in words."""
-        if not self.n_approved:
-            return "outputs stay unrelated: folds that judge did not approve of a coupling"
-        return (
-            f"outputs are coupled: the loss of folds that judge is {self.judged_loss:.4g} instead of "
-            f"{self.judged_flat_loss:.4g}, and lower in {self.n_approved} of {self.n_folds} of them"
-        )
-
-
 class Point(NamedTuple):
     """A point of all paths.
 
@@ -114,6 +84,53 @@ class Point(NamedTuple):
     coefficients: Array
     losses: np.ndarray
     judged: float
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedCoupling:
+    """How outputs were found to be related.
+
+    Attributes
+    ----------
+    unrelated, end : Point
+        Where the path began, and what judges approved of; the same if outputs stay unrelated.
+    judging : ndarray of shape (n, n_folds)
+        Weights of examples where they are held out.
+    """
+
+    unrelated: Point
+    end: Point
+    judging: np.ndarray
+
+    @property
+    def relation(self) -> Coupling:
+        """R."""
+        return Coupling(self.end.relations[-1])
+
+    @property
+    def judged_loss(self) -> float:
+        """Mean loss of held-out examples, with relations that were learned without them."""
+        return self.end.judged
+
+    @property
+    def n_approved(self) -> int:
+        """In how many folds that loss fell."""
+        gains = np.sum(self.judging * (self.unrelated.losses - self.end.losses), axis=0)
+        return int(np.sum(gains > 0))
+
+    @property
+    def start(self) -> Array:
+        """Coefficients to start a fit from, shape (n, C)."""
+        return self.end.coefficients[:, :, -1]
+
+    def told(self) -> str:
+        """What was decided, in words."""
+        if self.end is self.unrelated:
+            return "outputs stay unrelated: folds that judge did not approve of a coupling"
+        return (
+            f"outputs are coupled: the loss of folds that judge is {self.judged_loss:.4g} instead of "
+            f"{self.unrelated.judged:.4g}, and lower in {self.n_approved} of {self.judging.shape[1]} of them"
+        )
 
 
 class Paths:
@@ -180,11 +197,6 @@ class Paths:
         mean = before.judged - after.judged
         return mean, float(np.sqrt(np.sum((weights * (gains - mean)) ** 2)) / np.sum(weights))
 
-    def n_better(self, before: Point, after: Point) -> int:
-        """Number of folds whose judged loss falls."""
-        gains = np.sum(self.judging * (before.losses - after.losses), axis=0)
-        return int(np.sum(gains > 0))
-
 
 def learn_coupling(
     own: np.ndarray,
@@ -193,7 +205,7 @@ def learn_coupling(
     asked: LearnedCoupling,
     report: Callable[[float], bool],
 ) -> JudgedCoupling:
-    """Find out what outputs have in common.
+    """Find out what outputs have in common, with the kernel of unrelated outputs.
 
     Parameters
     ----------
@@ -208,25 +220,39 @@ def learn_coupling(
         Gets the judged loss of each point, and returns whether to stop.
     """
     paths = Paths(problem, folds, own)
-    n_outputs, n_folds = own.size, paths.judging.shape[1]
-    unrelated = paths.fitted(np.tile(np.eye(n_outputs), (n_folds + 1, 1, 1)), None)
-    points, best = [unrelated], unrelated
+    unrelated = paths.fitted(np.tile(np.eye(own.size), (folds[0].shape[1] + 1, 1, 1)), None)
+    best = _best_of_path(paths, unrelated, asked, report)
+    gain, error = paths.gain_and_error(unrelated, best)
+    approved = gain > CONFIDENCE * error
+    return JudgedCoupling(unrelated, best if approved else unrelated, paths.judging)
+
+
+def learn_smoother(
+    judged: JudgedCoupling,
+    own: np.ndarray,
+    problem: Problem,
+    folds: tuple[np.ndarray, np.ndarray],
+    asked: LearnedCoupling,
+    report: Callable[[float], bool],
+) -> JudgedCoupling:
+    """Find out the same with another kernel, once a coupling is approved; parameters as for `learn_coupling`."""
+    paths = Paths(problem, folds, own)
+    beginning = paths.fitted(judged.unrelated.relations, judged.unrelated.coefficients)
+    return replace(judged, end=_best_of_path(paths, beginning, asked, report))
+
+
+def _best_of_path(
+    paths: Paths, beginning: Point, asked: LearnedCoupling, report: Callable[[float], bool]
+) -> Point:
+    """The point of a path that judges like best."""
+    points, best = [beginning], beginning
     while not report(points[-1].judged) and len(points) < MAX_POINTS:
         relations = paths.next_relations(points[-1], asked)
         points.append(paths.fitted(relations, points[-1].coefficients))
         best = min(points, key=lambda point: point.judged)
         if all(point.judged > best.judged for point in points[-PATIENCE:]):
             break
-    gain, error = paths.gain_and_error(unrelated, best)
-    end = best if gain > CONFIDENCE * error else unrelated
-    return JudgedCoupling(
-        Coupling(end.relations[-1]),
-        paths.n_better(unrelated, end),
-        n_folds,
-        end.judged,
-        unrelated.judged,
-        end.coefficients[:, :, -1],
-    )
+    return best
 
 
 def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:

@@ -44,6 +44,7 @@ from gramian.operators.inputs.distances import SquaredDistances
 # Factors on the length scales and variances that a search begins with. Smooth functions, and functions that classify
 # with confidence, have variances well above one; a longer scale goes with a larger variance.
 SCALES_AND_VARIANCES = ((1, 1), (1 / 3, 1), (1, 10), (1 / 3, 10), (1, 100), (3, 100))
+SMOOTHER = (2, 4)  # the same, of a kernel whose functions have the slopes that they had
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,21 @@ class Prior:
         Where a kernel is far too narrow or too flat, the criterion is a plateau, and a descent would take its small
         slope for convergence.
         """
-        theta, (low, high) = self.theta, self.bounds.T
+        starts = [self._scaled(*factors) for factors in SCALES_AND_VARIANCES]
+        return np.array(list(dict.fromkeys(map(tuple, starts))))
+
+    def smoother(self) -> Prior | None:
+        """Return a copy with longer length scales and functions as steep as before; None where bounds forbid it."""
+        theta = self._scaled(*SMOOTHER)
+        return None if np.array_equal(theta, self.theta) else self.with_theta(theta)
+
+    def _scaled(self, scale: float, variance: float) -> np.ndarray:
+        """Log-parameters with length scales and variances that are so many times as large, within bounds."""
         names = np.array(self.names)
         scales = np.char.find(names, "length_scale") >= 0
         variances = np.char.startswith(names, "variance")
-        starts = [theta + s * scales + v * variances for s, v in np.log(SCALES_AND_VARIANCES)]
-        return np.array(list(dict.fromkeys(map(tuple, np.clip(starts, low, high)))))
+        theta = self.theta + np.log(scale) * scales + np.log(variance) * variances
+        return np.clip(theta, *self.bounds.T)
 
     def with_variances_only(self) -> Prior:
         """Return a copy of which only the variances are learned."""
