@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Constant
 from gramian.labels import (
     Coupling,
     Diagonal,
@@ -170,32 +170,50 @@ def data(rank, seed=0, n=72):
     return X, functions @ mixture + 0.5 * rng.normal(size=(n, 6))
 
 
-def learned(X, Y, asked=None, report=lambda value: False, loss=None, cv=5):
-    prior = assemble_prior(2.0 * RBF(1.5), "tied", range(Y.shape[1]))
-    operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
-    problem = Problem(operator, loss or Squared(), Y, 0.5)
-    folds = fold_masks(cv, X, Y[:, 0])
-    return learn_coupling(prior.own_variances, problem, folds, asked or LearnedCoupling(), report)
+def learned(X, Y, report=lambda value: False, bounds="fixed"):
+    """The prior that is learned from folds, and how it was judged."""
+    prior = assemble_prior(Constant(2.0, bounds) * RBF(1.5, bounds), "tied", range(Y.shape[1]))
+
+    def problem_of(prior):
+        operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
+        return Problem(operator, Squared(), Y, 0.5), fold_masks(5, X, Y[:, 0])
+
+    return learn_coupling(prior, problem_of, LearnedCoupling(), report)
 
 
 def test_outputs_of_one_function_are_found_to_be_related():
     X, Y = data(rank=1)
-    judged = learned(X, Y)
-    assert judged.n_approved == judged.n_folds == 5
-    assert judged.judged_loss < judged.judged_flat_loss
+    prior, judged = learned(X, Y)
+    assert judged.n_approved == 5
+    assert judged.judged_loss < judged.unrelated.judged
     correlation = np.corrcoef(Y.T)
-    relation = judged.relation.matrix
+    relation = prior.coupling.matrix
     strong = np.abs(correlation) > 0.5
     np.testing.assert_array_equal(np.sign(relation[strong]), np.sign(correlation[strong]))
     assert "coupled" in judged.told()
 
 
 def test_unrelated_outputs_stay_unrelated():
-    judged = learned(*data(rank=6))
-    np.testing.assert_array_equal(judged.relation.matrix, np.eye(6))
+    prior, judged = learned(*data(rank=6), bounds=(1e-3, 1e3))
+    np.testing.assert_array_equal(prior.coupling.matrix, np.eye(6))
     assert judged.n_approved == 0
-    assert judged.judged_loss == judged.judged_flat_loss
+    assert judged.judged_loss == judged.unrelated.judged
+    np.testing.assert_allclose(prior.theta, np.log([1.5, 2.0]))  # no other kernel is tried
     assert "unrelated" in judged.told()
+
+
+def test_a_smoother_kernel_is_kept_where_judges_like_it():
+    """The kernel is far too narrow for one function of the first feature; fixed parameters stay."""
+    X, Y = data(rank=1)
+    X = X[:, :1]
+    prior, judged = learned(10 * X, Y, bounds=(1e-3, 1e3))
+    fixed, alone = learned(10 * X, Y)
+    np.testing.assert_allclose(fixed.theta, np.log([2.0]))
+    steps = np.log2(prior.kernels[0].length_scale / 1.5)
+    assert steps >= 1
+    np.testing.assert_allclose(prior.variances, 2.0 * 4**steps)
+    assert judged.judged_loss < alone.judged_loss
+    assert judged.unrelated.judged == alone.unrelated.judged
 
 
 def test_a_report_ends_it():

@@ -54,6 +54,7 @@ from gramian.labels.coupling import CouplingOfColumns
 from gramian.labels.structure import contracted
 from gramian.losses.base import weighted
 from gramian.operators import LabelMixed
+from gramian.selection.prior import Prior
 from gramian.solvers import Problem, newton
 
 POWER = 0.8  # p
@@ -84,53 +85,6 @@ class Point(NamedTuple):
     coefficients: Array
     losses: np.ndarray
     judged: float
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedCoupling:
-    """How outputs were found to be related.
-
-    Attributes
-    ----------
-    unrelated, end : Point
-        Where the path began, and what judges approved of; the same if outputs stay unrelated.
-    judging : ndarray of shape (n, n_folds)
-        Weights of examples where they are held out.
-    """
-
-    unrelated: Point
-    end: Point
-    judging: np.ndarray
-
-    @property
-    def relation(self) -> Coupling:
-        """R."""
-        return Coupling(self.end.relations[-1])
-
-    @property
-    def judged_loss(self) -> float:
-        """Mean loss of held-out examples, with relations that were learned without them."""
-        return self.end.judged
-
-    @property
-    def n_approved(self) -> int:
-        """In how many folds that loss fell."""
-        gains = np.sum(self.judging * (self.unrelated.losses - self.end.losses), axis=0)
-        return int(np.sum(gains > 0))
-
-    @property
-    def start(self) -> Array:
-        """Coefficients to start a fit from, shape (n, C)."""
-        return self.end.coefficients[:, :, -1]
-
-    def told(self) -> str:
-        """What was decided, in words."""
-        if self.end is self.unrelated:
-            return "outputs stay unrelated: folds that judge did not approve of a coupling"
-        return (
-            f"outputs are coupled: the loss of folds that judge is {self.judged_loss:.4g} instead of "
-            f"{self.unrelated.judged:.4g}, and lower in {self.n_approved} of {self.judging.shape[1]} of them"
-        )
 
 
 class Paths:
@@ -191,6 +145,22 @@ class Paths:
             relations.append(relation_of(moments, asked))
         return np.stack(relations)
 
+    def walked(
+        self, asked: LearnedCoupling, report: Callable[[float], bool]
+    ) -> tuple[Point, Point]:
+        """The point of unrelated outputs, and the one of the path from there that judges like best."""
+        n_outputs = self.root.size
+        identities = np.tile(np.eye(n_outputs), (self.judging.shape[1] + 1, 1, 1))
+        points = [self.fitted(identities, None)]
+        best = points[0]
+        while not report(points[-1].judged) and len(points) < MAX_POINTS:
+            relations = self.next_relations(points[-1], asked)
+            points.append(self.fitted(relations, points[-1].coefficients))
+            best = min(points, key=lambda point: point.judged)
+            if all(point.judged > best.judged for point in points[-PATIENCE:]):
+                break
+        return points[0], best
+
     def gain_and_error(self, before: Point, after: Point) -> tuple[float, float]:
         """By how much the mean judged loss falls, and the standard error of that over examples."""
         gains, weights = before.losses - after.losses, self.judging
@@ -198,61 +168,91 @@ class Paths:
         return mean, float(np.sqrt(np.sum((weights * (gains - mean)) ** 2)) / np.sum(weights))
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedCoupling:
+    """How outputs were found to be related.
+
+    Attributes
+    ----------
+    unrelated, end : Point
+        Where the path began, and what judges approved of; the same if outputs stay unrelated.
+    paths : Paths
+        Who judged.
+    """
+
+    unrelated: Point
+    end: Point
+    paths: Paths
+
+    @property
+    def judged_loss(self) -> float:
+        """Mean loss of held-out examples, with relations that were learned without them."""
+        return self.end.judged
+
+    @property
+    def n_approved(self) -> int:
+        """In how many folds that loss fell."""
+        gains = np.sum(self.paths.judging * (self.unrelated.losses - self.end.losses), axis=0)
+        return int(np.sum(gains > 0))
+
+    @property
+    def start(self) -> Array:
+        """Coefficients to start a fit from, shape (n, C)."""
+        return self.end.coefficients[:, :, -1]
+
+    def told(self) -> str:
+        """What was decided, in words."""
+        if self.end is self.unrelated:
+            return "outputs stay unrelated: folds that judge did not approve of a coupling"
+        return (
+            f"outputs are coupled: the loss of folds that judge is {self.judged_loss:.4g} instead of "
+            f"{self.unrelated.judged:.4g}, and lower in {self.n_approved} of {self.paths.judging.shape[1]} of them"
+        )
+
+
 def learn_coupling(
-    own: np.ndarray,
-    problem: Problem,
-    folds: tuple[np.ndarray, np.ndarray],
+    prior: Prior,
+    problem_of: Callable[[Prior], tuple[Problem, tuple[np.ndarray, np.ndarray]]],
     asked: LearnedCoupling,
     report: Callable[[float], bool],
-) -> JudgedCoupling:
-    """Find out what outputs have in common, with the kernel of unrelated outputs.
+) -> tuple[Prior, JudgedCoupling]:
+    """Find out what outputs have in common.
 
     Parameters
     ----------
-    own : ndarray of shape (C,)
-        Variances of what outputs have for themselves: of the kernel, or of the leaves of a tree.
-    problem : Problem
-        That of unrelated outputs, with targets of shape (n, C).
-    folds : pair of ndarray of shape (n, n_folds)
-        Who trains, and who is held out.
+    prior : Prior
+        That of unrelated outputs, or of a tree.
+    problem_of : callable
+        Gives the problem with a prior, targets of shape (n, C), and who trains and who is held out in each fold.
     asked : LearnedCoupling
     report : callable
         Gets the judged loss of each point, and returns whether to stop.
+
+    Returns
+    -------
+    Prior
+        With the coupling, and another kernel if that was judged to be better.
+    JudgedCoupling
     """
-    paths = Paths(problem, folds, own)
-    unrelated = paths.fitted(np.tile(np.eye(own.size), (folds[0].shape[1] + 1, 1, 1)), None)
-    best = _best_of_path(paths, unrelated, asked, report)
+    stopped = False
+
+    def reported(loss: float) -> bool:
+        nonlocal stopped
+        stopped = report(loss)
+        return stopped
+
+    paths = Paths(*problem_of(prior), prior.own_variances)
+    unrelated, best = paths.walked(asked, reported)
     gain, error = paths.gain_and_error(unrelated, best)
-    approved = gain > CONFIDENCE * error
-    return JudgedCoupling(unrelated, best if approved else unrelated, paths.judging)
-
-
-def learn_smoother(
-    judged: JudgedCoupling,
-    own: np.ndarray,
-    problem: Problem,
-    folds: tuple[np.ndarray, np.ndarray],
-    asked: LearnedCoupling,
-    report: Callable[[float], bool],
-) -> JudgedCoupling:
-    """Find out the same with another kernel, once a coupling is approved; parameters as for `learn_coupling`."""
-    paths = Paths(problem, folds, own)
-    beginning = paths.fitted(judged.unrelated.relations, judged.unrelated.coefficients)
-    return replace(judged, end=_best_of_path(paths, beginning, asked, report))
-
-
-def _best_of_path(
-    paths: Paths, beginning: Point, asked: LearnedCoupling, report: Callable[[float], bool]
-) -> Point:
-    """The point of a path that judges like best."""
-    points, best = [beginning], beginning
-    while not report(points[-1].judged) and len(points) < MAX_POINTS:
-        relations = paths.next_relations(points[-1], asked)
-        points.append(paths.fitted(relations, points[-1].coefficients))
-        best = min(points, key=lambda point: point.judged)
-        if all(point.judged > best.judged for point in points[-PATIENCE:]):
+    judged = JudgedCoupling(unrelated, best if gain > CONFIDENCE * error else unrelated, paths)
+    smoother = prior.smoother()
+    while judged.n_approved and smoother is not None and not stopped:
+        paths = Paths(*problem_of(smoother), smoother.own_variances)
+        _, best = paths.walked(asked, reported)
+        if best.judged >= judged.judged_loss:
             break
-    return best
+        judged, prior, smoother = replace(judged, end=best), smoother, smoother.smoother()
+    return replace(prior, coupling=Coupling(judged.end.relations[-1])), judged
 
 
 def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:

@@ -21,7 +21,7 @@ from gramian.labels import LearnedCoupling
 from gramian.losses import Loss
 from gramian.operators import Operator
 from gramian.selection.chain_prior import AnyPrior
-from gramian.selection.coupling import JudgedCoupling, learn_coupling, learn_smoother
+from gramian.selection.coupling import JudgedCoupling, learn_coupling
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
 from gramian.selection.prior import GramSettings
@@ -211,17 +211,12 @@ def learn_prior(
     if coupling is None or asked_to_stop:
         coefficients = criteria[-1].combined_coefficients() if whole else None
         return Learned(found, value, path, coefficients)
-    problem, folds = stages.problem(found, sizes[-1], exact=True)
-    told = partial(reported, found.theta)
-    judged = learn_coupling(found.own_variances, problem, folds, coupling, told)
-    smoother = found.smoother()
-    while judged.n_approved and smoother is not None and not asked_to_stop:
-        problem, _ = stages.problem(smoother, sizes[-1], exact=True)
-        other = learn_smoother(judged, smoother.own_variances, problem, folds, coupling, told)
-        if other.judged_loss >= judged.judged_loss:
-            break
-        found, judged, smoother = smoother, other, smoother.smoother()
-    related = replace(found, coupling=judged.relation)
+    related, judged = learn_coupling(
+        found,
+        lambda other: stages.problem(other, sizes[-1], exact=True),
+        coupling,
+        partial(reported, found.theta),
+    )
     return Learned(related, judged.judged_loss, path, judged.start if whole else None, judged)
 
 
