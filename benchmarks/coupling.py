@@ -308,6 +308,7 @@ def regression_part(folder, seeds):
                 row = time.perf_counter() - start, rmse(predicted, Y_test)
                 found.setdefault(name, []).append((*row, np.nan))
     means = {name: np.mean(rows, axis=0) for name, rows in found.items()}
+    print("   RMSE of each split:", {k: np.round(v, 4)[:, 1].tolist() for k, v in found.items()})
     for name, (seconds, error, gap) in means.items():
         print(f"kinases, {name}: RMSE {error:.4f}, {seconds:.1f} s, relative gap {gap:.1e}")
     for name in means.keys() & set(peers):
