@@ -273,7 +273,7 @@ def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
     >>> relation_of(np.diag([4.0, 4.0, 0.0]), LearnedCoupling()).round(3)
     array([[1.5  , 0.   , 0.   ],
            [0.   , 1.5  , 0.   ],
-           [0.   , 0.   , 0.002]])
+           [0.   , 0.   , 0.001]])
     """
     values, vectors = np.linalg.eigh((moments + moments.T) / 2)
     values = np.clip(values, 0.0, None) ** POWER
