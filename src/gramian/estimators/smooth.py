@@ -256,7 +256,7 @@ class SmoothTraining:
         }
         if learned.coupling is not None:
             found |= {
-                "coupling_": learned.prior.coupling.matrix,
+                "coupling_": learned.coupling.relation.matrix,
                 "n_couplings_": learned.coupling.n_approved,
                 "judged_loss_": learned.coupling.judged_loss,
             }

@@ -185,6 +185,11 @@ class JudgedCoupling:
     paths: Paths
 
     @property
+    def relation(self) -> Coupling:
+        """R."""
+        return Coupling(self.end.relations[-1])
+
+    @property
     def judged_loss(self) -> float:
         """Mean loss of held-out examples, with relations that were learned without them."""
         return self.end.judged
@@ -252,7 +257,7 @@ def learn_coupling(
         if best.judged >= judged.judged_loss:
             break
         judged, prior, smoother = replace(judged, end=best), smoother, smoother.smoother()
-    return replace(prior, coupling=Coupling(judged.end.relations[-1])), judged
+    return replace(prior, coupling=judged.relation), judged
 
 
 def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
@@ -270,10 +275,10 @@ def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
     >>> import numpy as np
     >>> from gramian.labels import LearnedCoupling
     >>> from gramian.selection.coupling import relation_of
-    >>> relation_of(np.diag([4.0, 4.0, 0.0]), LearnedCoupling()).round(3)
-    array([[1.5  , 0.   , 0.   ],
-           [0.   , 1.5  , 0.   ],
-           [0.   , 0.   , 0.001]])
+    >>> relation_of(np.diag([4.0, 4.0, 0.1]), LearnedCoupling()).round(2)
+    array([[1.46, 0.  , 0.  ],
+           [0.  , 1.46, 0.  ],
+           [0.  , 0.  , 0.08]])
     """
     values, vectors = np.linalg.eigh((moments + moments.T) / 2)
     values = np.clip(values, 0.0, None) ** POWER
