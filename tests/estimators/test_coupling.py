@@ -255,11 +255,10 @@ BAD = {
     "skew": ({"coupling": np.triu(R)}, ValueError, ("coupling", "symmetric")),
     "indefinite": ({"coupling": 1 - np.eye(12)}, ValueError, ("positive semidefinite",)),
     "share": ({"coupling": 2, "share": "class"}, ValueError, ("coupling", "share='tied'")),
-    "hierarchy": ({"coupling": 2, "hierarchy": TREE}, ValueError, ("coupling", "hierarchy")),
-    "cv": (
-        {"coupling": 2, "cv": [(np.arange(36), np.arange(36, 72))]},
+    "levels": (
+        {"kernel": "rbf", "coupling": 2, "hierarchy": TREE, "share": "level"},
         ValueError,
-        ("cv", "two folds", "cv=5"),
+        ("coupling", "share='tied'"),
     ),
     "exact": (
         {"coupling": R, "solver": "exact", "regularization": 1.0},
@@ -278,6 +277,38 @@ def test_bad_couplings_are_refused(name):
     for word in words:
         assert word in str(caught.value)
     assert not hasattr(model, "dual_coef_")
+
+
+# --- beside a tree --------------------------------------------------------------------------------
+
+
+def test_a_coupling_is_a_term_beside_the_tree():
+    """𝒦 is the kernel times what classes share by the tree, and what R makes of the variances of the leaves."""
+    settings = {"regularization": 0.5, "share": "level", "hierarchy": TREE}
+    model = KernelLogisticRegression("linear", coupling=R, **settings).fit(X, Y)
+    of_groups, own = model.variances_
+    S = of_groups * np.kron(np.eye(2), np.ones((6, 6))) + own * R
+    U = X_TEST[:5] @ X.T @ model.dual_coef_ @ S + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X_TEST[:5]), U, rtol=1e-8)
+    check_certificate(model, X, Y)
+    plain, same = (
+        KernelLogisticRegression("linear", coupling=c, **settings).fit(X, Y)
+        for c in (None, np.eye(12))
+    )
+    np.testing.assert_allclose(plain.predict_proba(X_TEST), same.predict_proba(X_TEST), atol=1e-3)
+
+
+def test_a_tree_that_says_nothing_leaves_the_coupling_to_be_learned():
+    """Classes in pairs that have nothing in common: the tree alone is no help, and the coupling beside it is."""
+    tree = {str(k): [2 * k, 2 * k + 1] for k in range(6)}
+    alone, both = (
+        KernelLogisticRegression(optimize="cv", hierarchy=tree, coupling=c).fit(X, Y)
+        for c in (None, "auto")
+    )
+    assert both.n_couplings_ == 5
+    assert both.coupling_.shape == (12, 12)
+    assert losses(both) < losses(alone) - 0.05
+    np.testing.assert_array_equal(both.classes_, alone.classes_)
 
 
 # --- regression -----------------------------------------------------------------------------------

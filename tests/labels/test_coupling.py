@@ -6,19 +6,32 @@ from sklearn.base import clone
 
 from gramian._core.arrays import to_numpy
 from gramian.kernels import RBF
-from gramian.labels import Coupling, DenseStructure, FactoredCoupling, LearnedCoupling
+from gramian.labels import (
+    Coupling,
+    DenseStructure,
+    FactoredCoupling,
+    LearnedCoupling,
+    Taxonomy,
+)
 from gramian.labels import coupling as module
+from gramian.labels.coupling import CouplingOfColumns
+from gramian.labels.taxonomy.structure import CoupledTree
 from gramian.operators import Dense, LabelMixed
 from gramian.testing import check_structure
 
 RNG = np.random.default_rng(0)
 B, OWN = RNG.normal(size=(4, 2)), np.array([0.5, 1.0, 2.0, 0.1])
 R = B @ B.T + np.eye(4)
+PETS = Taxonomy.from_dict({"animal": ["cat", "dog"], "car": None, "van": None})
+LEAVES = np.array([0.5, 0.5, 2.0, 2.0])  # variances of car, van, cat and dog; an animal has 0.5
+TREE = np.diag(LEAVES) + 0.5 * np.outer([0, 0, 1, 1], [0, 0, 1, 1])
+BESIDE = TREE + np.sqrt(np.outer(LEAVES, LEAVES)) * (R - np.eye(4))
 CASES = {
     "given": (Coupling(R, 2.0), 2 * R),
     "of rank two": (Coupling(B @ B.T), B @ B.T),
     "tied": (FactoredCoupling(B, 0.7, 3.0), 3 * (B @ B.T + 0.7 * np.eye(4))),
     "free": (FactoredCoupling(B, OWN), B @ B.T + np.diag(OWN)),
+    "beside a tree": (CoupledTree(PETS, [0.5, 2.0], PETS.groups("level"), None, R), BESIDE),
     "no factors": (FactoredCoupling(np.zeros((4, 0)), 0.7, 3.0), 2.1 * np.eye(4)),
 }
 every_case = pytest.mark.parametrize("case", CASES)
@@ -56,6 +69,17 @@ def test_products_are_those_of_a_kronecker_product(case, X, rng):
     mixed = LabelMixed([(M, structure)])
     np.testing.assert_allclose((mixed @ A).reshape(-1), whole, rtol=1e-10)
     np.testing.assert_allclose(mixed.diagonal(4).reshape(-1), np.diag(np.kron(M.to_dense(), S)))
+
+
+def test_problems_in_lockstep_have_relations_of_their_own(rng, xp):
+    matrices = np.stack([R, np.eye(4), 2 * R])
+    structure, values = CouplingOfColumns(matrices), rng.normal(size=(5, 4, 3))
+    mixed = structure.mix(xp.asarray(values))
+    assert type(mixed) is type(xp.asarray(values))
+    np.testing.assert_allclose(to_numpy(mixed), np.einsum("icq,qcd->idq", values, matrices))
+    np.testing.assert_array_equal(structure.diagonal(4), 2 * np.diag(R))
+    with pytest.raises(ValueError, match="must be 4 outputs"):
+        structure.mix(np.ones((5, 3, 3)))
 
 
 def test_parameters_have_names_and_bounds():

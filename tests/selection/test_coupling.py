@@ -1,19 +1,30 @@
-"""Learning a coupling: gradients against numerical ones, the way it departs, and judges that say no."""
+"""Learning a coupling: gradients against numerical ones, paths of relations, and judges that say no."""
 
 import numpy as np
 import pytest
 
-from gramian.kernels import RBF
-from gramian.labels import FactoredCoupling, Identity, LearnedCoupling
+from gramian.kernels import RBF, Constant
+from gramian.labels import (
+    Coupling,
+    Diagonal,
+    FactoredCoupling,
+    Identity,
+    LearnedCoupling,
+    Scalar,
+)
 from gramian.losses import Logistic, Softmax, Squared, SquaredHinge
 from gramian.operators import Dense, Intercept, LabelMixed, LowRank, Streamed
 from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
-from gramian.selection.coupling import _promising, learn_coupling
-from gramian.selection.gradient_path import GradientPath
-from gramian.selection.judged import gain_and_error, judged_descents
+from gramian.selection.coupling import (
+    LEAST_EIGENVALUE,
+    POWER,
+    Paths,
+    learn_coupling,
+    relation_of,
+)
 from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.selection.ridge_criterion import choose_criterion
-from gramian.solvers import Problem
+from gramian.solvers import Problem, newton
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(36, 3))
@@ -61,35 +72,93 @@ def test_gradients_are_numerical_ones(name, operator, own):
     np.testing.assert_allclose(gradient, numerical, atol=1e-6 * np.abs(gradient).max())
 
 
-def test_the_label_gradient_is_that_of_every_direction_of_the_label_matrix():
-    """Along a small factor the criterion changes by what the gradient in S says, to second order."""
-    loss, targets = LOSSES["softmax"]
-    function = criterion(loss, targets, FactoredCoupling(np.zeros((4, 1)), 1.0, 2.0))
-    theta = function.problem.operator.theta
-    value, _ = function(theta, tol=1e-14)
-    slope = function.label_gradient(function.problem.operator.terms[0][0])
-    np.testing.assert_allclose(slope, slope.T)
-    np.testing.assert_allclose(
-        slope.sum(axis=0), 0, atol=1e-6
-    )  # what all classes share is not seen
-    for seed in range(3):
-        u = np.random.default_rng(seed).normal(size=4)
-        beside = theta.copy()
-        beside[1:5] = 1e-2 * u
-        change = function(beside, tol=1e-14)[0] - value
-        np.testing.assert_allclose(change, 2.0 * 1e-4 * u @ slope @ u, rtol=0.02, atol=1e-9)
+@pytest.mark.parametrize("own", [np.full(4, 2.0), np.array([0.5, 1.0, 2.0, 0.3])])
+def test_each_turn_lowers_the_objective(own):
+    """L(U) + (λ/2) ⟨A, 𝒦A⟩ + c tr(R^a), with the c that makes the trace of R that of unrelated outputs."""
+    problem = Problem(LabelMixed([(OPERATORS["dense"](), Diagonal(own))]), Softmax(), ONE_HOT, 0.5)
+    paths = Paths(problem, fold_masks(3, X, CODES, classifier=True), own)
+    K, root = RBF(1.5)(X), np.sqrt(own)
+
+    def moments(point):
+        R, A = point.relations[-1], point.coefficients[:, :, -1] * root
+        return R @ A.T @ K @ A @ R
+
+    point = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+    for _ in range(3):
+        following = paths.next_relations(point, LearnedCoupling())
+        R, F = following[-1], moments(point)
+        np.testing.assert_allclose(np.trace(R), 4, rtol=0.01)
+        values, vectors = np.linalg.eigh(R)
+        large = values > 2 * LEAST_EIGENVALUE  # others are held where they are
+        powers = np.diag(vectors.T @ F @ vectors)[large] ** POWER
+        np.testing.assert_allclose(powers / values[large], powers.sum() / 4, rtol=1e-2)
+        # R minimises tr(R⁻¹F) + c tr(R^a): no other matrix of the same trace norm is better
+        a = 1 / POWER - 1
+        c = (powers / values[large]).mean() ** (1 / POWER) / a
+
+        def energy(S, F=F, a=a, c=c):
+            return np.trace(np.linalg.solve(S, F)) + c * np.sum(np.linalg.eigvalsh(S) ** a)
+
+        for seed in range(3):
+            off = 1e-3 * np.random.default_rng(seed).normal(size=(4, 4))
+            used = vectors[:, large] @ vectors[:, large].T
+            assert energy(R) <= energy(R + used @ (off + off.T) @ used) + 1e-9
+        point = paths.fitted(following, point.coefficients)
 
 
-def test_factors_depart_where_the_criterion_falls():
+def test_what_a_fold_holds_out_does_not_change_its_relation():
+    """Nor does it change the coefficients; that of all examples it does change."""
+    relations = []
+    for sign in (1.0, -1.0):
+        training, held_out = fold_masks(3, X, LATENT[:, 0])
+        Y = np.where(held_out[:, :1] > 0, sign * LATENT, LATENT)
+        problem = Problem(LabelMixed([(OPERATORS["dense"](), Scalar(2.0))]), Squared(), Y, 0.5)
+        paths = Paths(problem, (training, held_out), np.full(4, 2.0))
+        point = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+        relations.append(paths.next_relations(point, LearnedCoupling()))
+    np.testing.assert_array_equal(relations[0][0], relations[1][0])
+    assert not np.allclose(relations[0][3], relations[1][3])
+
+
+def test_points_are_those_of_fits_one_by_one():
+    """A path for each fold is a column; single problems with the same relation come to the same losses."""
+    training, held_out = fold_masks(3, X, CODES, classifier=True)
+    terms = [(OPERATORS["dense"](), Scalar(2.0)), (Intercept(1.0, ONE_HOT, len(X)), Identity())]
+    weights = 1.0 + np.arange(len(X)) % 2
+    problem = Problem(LabelMixed(terms), Softmax(), ONE_HOT, 0.5, weights)
+    paths = Paths(problem, (training, held_out), np.full(4, 2.0))
+    start = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+    point = paths.fitted(paths.next_relations(start, LearnedCoupling()), start.coefficients)
+    judged = 0.0
+    for k in range(3):
+        operator = LabelMixed([(terms[0][0], Coupling(point.relations[k], 2.0)), terms[1]])
+        alone = newton(Problem(operator, Softmax(), ONE_HOT, 0.5, weights * training[:, k]))
+        rows = held_out[:, k] > 0
+        judged += Softmax().value(alone.latent[rows], ONE_HOT[rows], weights[rows])
+    np.testing.assert_allclose(point.judged, judged / weights.sum(), rtol=5e-3)
+    gain, error = paths.gain_and_error(start, point)
+    np.testing.assert_allclose(gain, start.judged - point.judged)
+    assert 0 < error < 1
+
+
+@pytest.mark.parametrize("kind", ["tied", "free"])
+def test_a_number_of_factors_leaves_a_diagonal_beside_them(kind):
     V = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    slope = (V * [-4.0, -1.0, -0.1, 0.0, 2.0]) @ V.T
-    factors = _promising(slope, 4, "auto")
-    lengths = np.linalg.norm(factors, axis=0)
-    np.testing.assert_allclose(lengths[0], 2 * lengths[1])
-    assert (lengths > 0).tolist() == [True, True, False, False]  # the third promises too little
-    np.testing.assert_allclose(np.abs(V[:, 0] @ factors[:, 0]), lengths[0])
-    assert (np.linalg.norm(_promising(slope, 4, 4), axis=0) > 0).tolist() == [1, 1, 1, 0]
-    assert not _promising(-slope @ slope * 0 + np.eye(5), 3, "auto").any()
+    moments = (V * [8.0, 4.0, 0.1, 0.05, 0.02]) @ V.T
+    R = relation_of(moments, LearnedCoupling(2, kind))
+    np.testing.assert_allclose(np.trace(R), 5, rtol=1e-3)
+    values = np.linalg.eigvalsh(R)
+    assert values[0] > 0
+    if kind == "tied":
+        np.testing.assert_allclose(values[:3], values[0])
+        common = R - values[0] * np.eye(5)
+        assert np.linalg.matrix_rank(common, tol=1e-8) == 2
+    else:
+        full = relation_of(moments, LearnedCoupling())
+        np.testing.assert_allclose(np.diag(R), np.diag(full))
+    many = relation_of(moments, LearnedCoupling(5, kind))
+    np.testing.assert_array_equal(many, relation_of(moments, LearnedCoupling()))
+    np.testing.assert_array_equal(relation_of(np.zeros((3, 3)), LearnedCoupling()), np.eye(3))
 
 
 def data(rank, seed=0, n=72):
@@ -101,62 +170,62 @@ def data(rank, seed=0, n=72):
     return X, functions @ mixture + 0.5 * rng.normal(size=(n, 6))
 
 
-def learned(X, Y, asked=None, report=lambda theta, value: False, loss=None, cv=5):
-    prior = assemble_prior(2.0 * RBF(1.5), "tied", range(Y.shape[1]))
-    operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
-    problem = Problem(operator, loss or Squared(), Y, 0.5)
-    folds = fold_masks(cv, X, Y[:, 0])
-    return learn_coupling(2.0, problem, folds, asked or LearnedCoupling(), report)
+def learned(X, Y, report=lambda value: False, bounds="fixed"):
+    """The prior that is learned from folds, and how it was judged."""
+    prior = assemble_prior(Constant(2.0, bounds) * RBF(1.5, bounds), "tied", range(Y.shape[1]))
+
+    def problem_of(prior):
+        operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
+        return Problem(operator, Squared(), Y, 0.5), fold_masks(5, X, Y[:, 0])
+
+    return learn_coupling(prior, problem_of, LearnedCoupling(), report)
 
 
 def test_outputs_of_one_function_are_found_to_be_related():
     X, Y = data(rank=1)
-    judged = learned(X, Y)
-    assert judged.n_approved == judged.n_roles == 5
-    assert judged.judged_loss < judged.judged_flat_loss
+    prior, judged = learned(X, Y)
+    assert judged.n_approved == 5
+    assert judged.judged_loss < judged.unrelated.judged
     correlation = np.corrcoef(Y.T)
-    relation = judged.relation.matrix
+    relation = prior.coupling.matrix
     strong = np.abs(correlation) > 0.5
     np.testing.assert_array_equal(np.sign(relation[strong]), np.sign(correlation[strong]))
-    assert judged.relation.variance == 2.0
     assert "coupled" in judged.told()
 
 
 def test_unrelated_outputs_stay_unrelated():
-    judged = learned(*data(rank=6))
-    np.testing.assert_array_equal(judged.relation.matrix, np.eye(6))
+    prior, judged = learned(*data(rank=6), bounds=(1e-3, 1e3))
+    np.testing.assert_array_equal(prior.coupling.matrix, np.eye(6))
     assert judged.n_approved == 0
-    assert judged.judged_loss == judged.judged_flat_loss
+    assert judged.judged_loss == judged.unrelated.judged
+    np.testing.assert_allclose(prior.theta, np.log([1.5, 2.0]))  # no other kernel is tried
     assert "unrelated" in judged.told()
 
 
-def test_a_free_diagonal_has_a_number_for_each_output():
+def test_a_smoother_kernel_is_kept_where_judges_like_it():
+    """The kernel is far too narrow for one function of the first feature; fixed parameters stay."""
     X, Y = data(rank=1)
-    report = lambda theta, value: sizes.append(theta.size)  # noqa: E731
-    for kind, more in (("tied", 1), ("free", 6)):
-        sizes = []
-        learned(X, Y, LearnedCoupling(2, kind), report=report)
-        assert set(sizes) == {
-            1 + 2 * 6 + more
-        }  # the length scale, two factors, and what outputs keep
+    X = X[:, :1]
+    prior, judged = learned(10 * X, Y, bounds=(1e-3, 1e3))
+    fixed, alone = learned(10 * X, Y)
+    np.testing.assert_allclose(fixed.theta, np.log([2.0]))
+    steps = np.log2(prior.kernels[0].length_scale / 1.5)
+    assert steps >= 1
+    np.testing.assert_allclose(prior.variances, 2.0 * 4**steps)
+    assert judged.judged_loss < alone.judged_loss
+    assert judged.unrelated.judged == alone.unrelated.judged
 
 
 def test_a_report_ends_it():
     seen = []
 
-    def report(theta, value):
+    def report(value):
         seen.append(value)
-        return len(seen) == 3
+        return len(seen) == 2
 
-    judged = learned(*data(rank=1), report=report)
-    assert len(seen) == 3
-    assert judged.n_roles == 1
-
-
-def test_one_fold_cannot_judge():
-    X, Y = data(rank=1)
-    with pytest.raises(ValueError, match=r"cv leaves no examples to .* Use cv=5"):
-        learned(X, Y, cv=[(np.arange(36), np.arange(36, 72))])
+    learned(*data(rank=1), report=report)
+    assert len(seen) == 2
+    assert seen[1] < seen[0]
 
 
 def test_related_outputs_have_no_closed_form():
@@ -181,59 +250,3 @@ def test_the_closed_form_judges_like_the_iterative_criterion():
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(slope, steep, rtol=1e-4)
     np.testing.assert_allclose(both[0].judged, both[1].judged, rtol=1e-4)
-    np.testing.assert_allclose(both[0].judged_losses, both[1].judged_losses, rtol=1e-3)
-
-
-LOGS = np.array([True, True])
-
-
-class Fitted:
-    """A criterion that falls for ever, with judges whose loss rises beyond one unit."""
-
-    n_folds, n_products = 4, 1
-    judging_weights, warm_start = np.ones(3), None
-
-    def drive(self, folds):
-        self.roles = folds
-
-    def __call__(self, theta, tol, accuracy):
-        self.judged_losses = 1 + (np.linalg.norm(theta) - 1) ** 2 + np.array([-0.1, 0.0, 0.1])
-        self.judged = float(self.judged_losses.mean())
-        return 10 - float(theta.sum()), -np.ones(2)
-
-
-def test_the_best_judged_point_of_a_path_is_kept():
-    function, start = Fitted(), np.full(2, 0.1)
-    descent = GradientPath(np.tile([-50.0, 50.0], (2, 1)), (20, np.inf), lambda t: (0.0, 0 * t))
-    verdicts = list(
-        judged_descents(
-            descent,
-            function,
-            7,
-            start,
-            lambda theta: descent.follow(function, 7, theta, ~LOGS, 0.3),
-            2,
-        )
-    )
-    assert len(verdicts) == 2
-    for verdict in verdicts:
-        assert abs(np.linalg.norm(verdict.end.theta) - 1) < 0.2
-        assert "judge" in verdict.message
-        np.testing.assert_array_equal(verdict.start.theta, start)
-    gain, error = gain_and_error(verdicts)
-    np.testing.assert_allclose(gain, verdicts[0].gain)
-    np.testing.assert_allclose(error, 0, atol=1e-12)  # all examples gain the same
-    assert function.roles is None
-
-
-def test_a_path_goes_back_where_the_value_rises():
-    class Bowl(Fitted):
-        def __call__(self, theta, tol, accuracy):
-            self.calls = getattr(self, "calls", 0) + 1
-            self.judged, self.judged_losses = -float(self.calls), np.zeros(3)  # content with all
-            return 1 + float(np.sum((theta - 1) ** 2)), 2 * (theta - 1)
-
-    descent = GradientPath(np.tile([-50.0, 50.0], (2, 1)), (60, np.inf), lambda t: (0.0, 0 * t))
-    theta, _, converged = descent.follow(Bowl(), 7, np.array([0.1, 0.2]), ~LOGS, 0.5)
-    np.testing.assert_allclose(theta, 1, atol=0.05)
-    assert converged

@@ -22,7 +22,8 @@ class CoupledMachine(FeatureMachine):
         How outputs are related. A symmetric matrix is taken as it is, a DataFrame by its names: the prior covariance
         of two outputs is the kernel times their entry. "auto" finds out what outputs have in common, a number does so
         with so many common factors, `gramian.labels.LearnedCoupling` with further choices; outputs stay unrelated
-        unless folds that did not take part in learning approve. None leaves them unrelated.
+        unless folds that did not take part in learning approve. None leaves them unrelated. With a hierarchy the
+        coupling relates what its leaves have for themselves, beside what they share by the tree.
     |optimize|
     |cv|
     |regularization|
@@ -41,11 +42,13 @@ class CoupledMachine(FeatureMachine):
     |classes_|
     coupling_ : ndarray of shape (n_outputs, n_outputs)
         How outputs are related, if ``coupling`` is not None: the prior covariance of two of them is `kernel_` times
-        their entry. The identity if judges did not approve of a coupling.
+        their entry, or with a hierarchy that of what they have for themselves. The identity if judges did not approve
+        of a coupling.
     n_couplings_ : int
-        How often judges approved, each time other folds; 0 means that outputs stay unrelated. For learned couplings.
+        In how many folds the loss of held-out examples is lower with a coupling; 0 means that judges did not approve,
+        and that outputs stay unrelated. For learned couplings.
     judged_loss_ : float
-        Mean loss of the folds that judged, of what they approved of. For learned couplings.
+        Mean loss of held-out examples, with couplings that were learned without them. For learned couplings.
     |kernel_|
     |kernels_|
     |variances_|

@@ -54,7 +54,8 @@ def related(coupling: Any, prior: Prior, outputs: Sequence[Any]) -> Relation:
     """Return what a coupling means to outputs with these names."""
     if coupling is None:
         return Relation(prior, None, {})
-    if prior.variances.size > 1:
+    alone = prior.taxonomy is None and prior.variances.size > 1
+    if alone or not prior.is_shared:
         raise ValueError(
             f"coupling relates outputs that share one kernel, but share gives them {prior.variances.size}. "
             "Use share='tied', or coupling=None."

@@ -232,7 +232,7 @@ class TreeClasses(Targets):
     solver, optimize : parameters of the estimator
         Not every solver and no search can do with inner nodes alone.
     coupling : parameter of the estimator
-        It must be None: the tree relates the classes.
+        How what the leaves have for themselves is related, beside the tree.
     """
 
     hierarchy: Any
@@ -246,10 +246,6 @@ class TreeClasses(Targets):
         return join_paths(y) if np.ndim(y) == 2 else y
 
     def read(self, data: TrainingData) -> SmoothTargets:
-        if self.coupling is not None:
-            raise ValueError(
-                "coupling must be None where a hierarchy relates the classes; use one of the two."
-            )
         labels, codes = distinct(data.y, least=1)
         taxonomy, classes, order = class_tree(self.hierarchy)
         # which leaves each label allows, leaves in the order of the classes
@@ -259,15 +255,18 @@ class TreeClasses(Targets):
         indicator = _indicator(codes, labels, data.like)
         doubtful = not certain.all()
         nodes, leaves = taxonomy.names[1:].tolist(), taxonomy.leaves[order]
+        prior = assemble_prior(data.kernel, self.share, nodes, taxonomy, leaves)
+        relation = related(self.coupling, prior, to_numpy(classes).tolist())
         return SmoothTargets(
             Softmax(),
             indicator @ asarray_like(allowed.astype(float), indicator),
-            assemble_prior(data.kernel, self.share, nodes, taxonomy, leaves),
+            relation.prior,
             with_class_weight(self.class_weight, data, labels, codes),
-            {"classes_": classes, "taxonomy_": taxonomy},
+            {"classes_": classes, "taxonomy_": taxonomy, **relation.fitted},
             stratified=True,
             judged=indicator @ asarray_like(certain.astype(float), indicator) if doubtful else None,
             solve=expectation_maximization if doubtful else None,
+            coupling=relation.learned,
         )
 
     def _check_certainty(self, certain: np.ndarray) -> None:

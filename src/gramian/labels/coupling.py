@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian._core.arrays import Array, asarray_like, namespace, to_numpy
+from gramian._core.arrays import Array, asarray_like, namespace
 from gramian._core.validation import check_choice, check_number
 from gramian.labels.structure import (
     DenseStructure,
@@ -34,6 +34,7 @@ from gramian.labels.structure import (
     check_outputs,
     checked_variances,
     column_sums,
+    contracted,
     multiplied,
 )
 
@@ -178,6 +179,27 @@ class FactoredCoupling(LabelStructure):
         return self.variance * np.concatenate([in_factors.reshape(-1), self.own * in_own])
 
 
+class CouplingOfColumns(LabelStructure):
+    """Problems in lockstep whose outputs are related differently: column k of B, of shape (n, C, q), is mixed by S_k.
+
+    Parameters
+    ----------
+    matrices : array of shape (q, n_outputs, n_outputs)
+    """
+
+    def __init__(self, matrices: np.ndarray):
+        self.matrices = matrices
+
+    def mix(self, B: Array) -> Array:
+        check_outputs(B, self.matrices.shape[1])
+        columns = [B[:, :, k] @ asarray_like(S, B) for k, S in enumerate(self.matrices)]
+        return namespace(B).stack(columns, axis=2)
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        """The largest diagonal: an operator has one for all columns."""
+        return np.max(np.diagonal(self.matrices, axis1=1, axis2=2), axis=0)
+
+
 @dataclass(eq=False, repr=False)
 class LearnedCoupling(BaseEstimator):
     """How outputs are to find out what they have in common; ``coupling="auto"`` is this with its defaults.
@@ -185,10 +207,11 @@ class LearnedCoupling(BaseEstimator):
     Parameters
     ----------
     rank : int or "auto", default="auto"
-        Number of common factors. "auto" takes the directions of the label Gram matrix that promise at least a tenth of
-        what the best one does, at most 8.
+        Number of common factors. "auto" lets all directions of outputs that are of no use fade, as far as folds that
+        judge approve.
     diagonal : {"tied", "free"}, default="tied"
-        Whether what outputs keep for themselves has one variance for all of them, or one for each.
+        Whether what outputs keep for themselves, besides a given number of factors, has one variance for all of them,
+        or one for each.
 
     Examples
     --------
@@ -211,11 +234,3 @@ class LearnedCoupling(BaseEstimator):
                 raise TypeError(f"{name} must be a whole number or 'auto', got {self.rank!r}.")
             check_number(name, self.rank, low=1, whole=True)
         check_choice("LearnedCoupling(diagonal=...)", self.diagonal, choices=("tied", "free"))
-
-
-def contracted(E: Array, G: Array) -> np.ndarray:
-    """Σ E[i, c, q] G[i, d, q] over examples and trailing columns, shape (c, d), in float64."""
-    xp = namespace(E)
-    E, G = (xp.astype(values, xp.float64) for values in (E, G))
-    axes = tuple(axis for axis in range(E.ndim) if axis != 1)
-    return np.asarray(to_numpy(xp.tensordot(E, G, axes=(axes, axes))))

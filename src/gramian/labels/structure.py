@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gramian._core.arrays import Array, as_vector, asarray_like, float_sum, namespace
+from gramian._core.arrays import (
+    Array,
+    as_vector,
+    asarray_like,
+    float_sum,
+    namespace,
+    to_numpy,
+)
 from gramian._core.validation import check_number
 from gramian.kernels.parameters import DEFAULT_BOUNDS
 from gramian.labels.correlation.inputs import symmetric_array
@@ -214,6 +221,14 @@ def column_sums(values: Array) -> np.ndarray:
     """Sum over all axes but the second, in float64, as a NumPy vector."""
     xp = namespace(values)
     return as_vector(xp.sum(values, axis=(0, *range(2, values.ndim)), dtype=xp.float64))
+
+
+def contracted(E: Array, G: Array) -> np.ndarray:
+    """Σ E[i, c, q] G[i, d, q] over examples and trailing columns, shape (c, d), in float64."""
+    xp = namespace(E)
+    E, G = (xp.astype(values, xp.float64) for values in (E, G))
+    axes = tuple(axis for axis in range(E.ndim) if axis != 1)
+    return np.asarray(to_numpy(xp.tensordot(E, G, axes=(axes, axes))))
 
 
 def check_outputs(B: Array, n_outputs: int) -> None:

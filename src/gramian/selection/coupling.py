@@ -1,52 +1,171 @@
-"""Learning how outputs are related: S = v (B Bᵀ + diag d) by the cross-validation gradient (Seeger §7.2), judged.
+"""Learning how outputs are related, judged by folds (Seeger §7.2 asks for it).
 
-Starting from unrelated outputs, B = 0 and d = 1 with the kernel and the variance v that were found for them, once for
-each role of the folds (`judged`):
+Objective
+    With D the variances of what outputs have for themselves, R the relation that is looked for and 𝒦_R the operator
+    with ``S = S₀ + D^½ (R − I) D^½`` instead of S₀ (a multiple of the identity, or a tree):
 
-1. The criterion at the start has the derivative ``G = v sym(Aᵀ M F)`` in S, from coefficients A and adjoint F that it
-   has anyway. B = 0 is a saddle: along a unit vector u, B = ε u changes the criterion by ε² uᵀ G u to lowest order. So
-   B departs along the eigenvectors of the most negative eigenvalues, with lengths as they promise.
-2. A path follows the gradient in B and log d (`gradient_path`), with kernel and variance as they are: the scale of S
-   is in d.
-3. The best judged point of the path is kept, or the start.
+        minimise over A and R    L(U) + (λ/2) ⟨A, 𝒦_R A⟩ + c tr(R^a),      tr R = C,   0 < a ≤ 1.
 
-The relation is the geometric mean of B Bᵀ + diag d over the roles if the judged loss falls by more than its standard
-error says could be chance (all examples judge once, with and without a coupling), else the identity.
+Optimality
+    The functions that R relates have the second moments ``F = R D^½ Aᵀ M A D^½ R``, and ``⟨A, M A D^½ R D^½⟩`` is
+    tr(R⁻¹ F). For given functions that and c tr(R^a) are least for
 
-Rank "auto": the eigenvectors that promise at least `LEAST_PROMISE` of what the best one does. Factors that are of no
-use stay small, so the number is not critical.
+        R ∝ F^p,      p = 1 / (1 + a).
 
-Cost: an evaluation costs what it costs without a coupling, plus products with B. Some ten of them for each role.
+    a = 1, p = ½ is the trace norm of the functions (Argyriou, Evgeniou & Pontil, Convex multi-task feature learning,
+    2008, eqs. 3.3 and 4.7), the only convex case; a → 0, p → 1 is the logarithm of a determinant, which leaves the
+    smallest rank. p = 0 is R = I: outputs are unrelated.
 
-Deviates from the paper, which says that B is to be learned and not how, in everything but the gradient.
+Method
+    From R = I, a fit for R and R from the fit take turns: iteratively reweighted penalties, each of which lowers the
+    objective for a given c; here c is always the one that keeps the trace. Directions of outputs that functions do not
+    use fade, one after the other. So the way is a path from unrelated outputs to few common factors, and how far to go
+    is the one thing to be learned from so few examples:
+
+    1. A path for each fold, which never sees the examples that are held out, and one for all examples. They are columns
+       of one problem in lockstep, each with a relation of its own.
+    2. At each point the folds judge: the mean loss of all held-out examples. The path ends when it does not fall.
+    3. If it has fallen by more than `CONFIDENCE` of its standard errors over examples, the relation is that of the path
+       of all examples at the point that was judged best, else I.
+    4. Related outputs know more of their functions, and bear longer length scales with larger variances. Such a kernel
+       has a path of its own, and is kept if it is judged to be better (then the next such kernel is tried).
+
+Cost: a warm-started fit of all folds for each point, without gradients, some five to ten of them for each kernel; O(C³)
+for R.
+
+Deviates from the paper, which leaves open how, and from a descent by the gradient of the cross-validated loss, which
+was here before: as that loss is fitted by so many parameters, it had to be driven by some folds and judged by others,
+needed an adjoint at each point, and found less (see docs/architecture.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from gramian._core.arrays import Array
-from gramian.labels import Coupling, FactoredCoupling, LearnedCoupling
+from gramian._core.arrays import Array, as_vector, asarray_like, namespace, to_numpy
+from gramian.labels import Coupling, LearnedCoupling
+from gramian.labels.coupling import CouplingOfColumns
+from gramian.labels.structure import contracted
+from gramian.losses.base import weighted
 from gramian.operators import LabelMixed
-from gramian.selection.criterion import CrossValidationCriterion
-from gramian.selection.descent import Evaluation
-from gramian.selection.gradient_path import GradientPath
-from gramian.selection.judged import Verdict, gain_and_error, judged_descents
-from gramian.solvers import Problem
+from gramian.selection.prior import Prior
+from gramian.solvers import Problem, newton
 
-LARGEST_RANK = 8
-LEAST_PROMISE = 0.1  # of the eigenvalue of a factor, relative to the largest
-DEPARTURE = 0.3  # variance of the first factor at the start, relative to that of unrelated outputs
-SHARE = 0.6  # of the length of B by which each step of a path moves it, and so much log d
-MAX_EVALUATIONS = 20  # for each role
-N_ROLES = 5
-# Standard errors of its mean by which the judged loss has to fall, and without which the other roles are spared.
-CONFIDENCE, HOPE, ROLES_TO_DESPAIR = 2.5, 0.5, 2
-FINAL_TOL = 1e-4  # relative gap of the fits that tell the cross-validated loss
+POWER = 0.8  # p
+LEAST_EIGENVALUE = 1e-3  # of R: what has faded may come back
+MAX_POINTS = 12  # of a path
+PATIENCE = 2  # points without a better one, after which a path ends
+FIT_TOL, FIT_STEPS = 1e-3, 30  # relative gap and Newton steps of the fits
+# Standard errors by which the mean judged loss has to fall. That of sets without any relation mostly rises: see the
+# table of approvals in benchmarks/RESULTS.md.
+CONFIDENCE = 1.5
+
+
+class Point(NamedTuple):
+    """A point of all paths.
+
+    Attributes
+    ----------
+    relations : ndarray of shape (n_folds + 1, C, C)
+        R of each fold, and of all examples.
+    coefficients : array of shape (n, C, n_folds + 1)
+    losses : ndarray of shape (n, n_folds)
+        Of held-out examples; zero for others.
+    judged : float
+        Their mean.
+    """
+
+    relations: np.ndarray
+    coefficients: Array
+    losses: np.ndarray
+    judged: float
+
+
+class Paths:
+    """Fits and relations of all folds in lockstep, and those of all examples as one more column.
+
+    Parameters
+    ----------
+    problem : Problem
+        That of unrelated outputs, with targets of shape (n, C).
+    folds : pair of ndarray of shape (n, n_folds)
+        Who trains, and who is held out.
+    own : ndarray of shape (C,)
+        D.
+    """
+
+    def __init__(self, problem: Problem, folds: tuple[np.ndarray, np.ndarray], own: np.ndarray):
+        training, held_out = folds
+        columns = np.column_stack([training, np.ones(len(training))])
+        weights = weighted(asarray_like(columns, problem.targets), problem.weights)
+        (self.matrix, structure), *self.others = cast(LabelMixed, problem.operator).terms
+        self.unrelated = np.asarray(structure.mix(np.eye(own.size)))
+        self.folds = replace(problem, weights=weights)
+        self.root = np.sqrt(own)
+        judging = weighted(asarray_like(held_out, problem.targets), problem.weights)
+        self.judging = np.asarray(to_numpy(judging), dtype=float)
+
+    def fitted(self, relations: np.ndarray, start: Array | None) -> Point:
+        """The point with these relations."""
+        more = np.outer(self.root, self.root) * (relations - np.eye(self.root.size))
+        structure = CouplingOfColumns(self.unrelated + more)
+        operator = LabelMixed([(self.matrix, structure), *self.others])
+        problem = replace(self.folds, operator=operator)
+        with warnings.catch_warnings():  # the last fit says itself whether it converged
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = newton(problem, start=start, tol=FIT_TOL, max_iter=FIT_STEPS)
+        losses = self._losses(solution.latent)
+        judged = float(np.average(losses, weights=self.judging))
+        return Point(relations, solution.coefficients, losses, judged)
+
+    def _losses(self, U: Array) -> np.ndarray:
+        """Losses of held-out examples one by one: as trailing columns, over which losses are not summed."""
+        xp, loss = namespace(U), self.folds.loss
+        targets = xp.permute_dims(self.folds.targets, (2, 1, 0))
+        losses = np.zeros(self.judging.shape)
+        for k, judges in enumerate(self.judging.T > 0):
+            latent = xp.permute_dims(U[:, :, k : k + 1], (2, 1, 0))
+            losses[judges, k] = as_vector(loss.value(latent, targets))[judges]
+        return losses
+
+    def next_relations(self, point: Point, asked: LearnedCoupling) -> np.ndarray:
+        """R ∝ F^p of each column."""
+        A = point.coefficients
+        MA = self.matrix @ A
+        scale = np.outer(self.root, self.root)
+        relations = []
+        for k, R in enumerate(point.relations):
+            moments = R @ (scale * contracted(A[:, :, k], MA[:, :, k])) @ R
+            relations.append(relation_of(moments, asked))
+        return np.stack(relations)
+
+    def walked(
+        self, asked: LearnedCoupling, report: Callable[[float], bool]
+    ) -> tuple[Point, Point]:
+        """The point of unrelated outputs, and the one of the path from there that judges like best."""
+        n_outputs = self.root.size
+        identities = np.tile(np.eye(n_outputs), (self.judging.shape[1] + 1, 1, 1))
+        points = [self.fitted(identities, None)]
+        best = points[0]
+        while not report(points[-1].judged) and len(points) < MAX_POINTS:
+            relations = self.next_relations(points[-1], asked)
+            points.append(self.fitted(relations, points[-1].coefficients))
+            best = min(points, key=lambda point: point.judged)
+            if all(point.judged > best.judged for point in points[-PATIENCE:]):
+                break
+        return points[0], best
+
+    def gain_and_error(self, before: Point, after: Point) -> tuple[float, float]:
+        """By how much the mean judged loss falls, and the standard error of that over examples."""
+        gains, weights = before.losses - after.losses, self.judging
+        mean = before.judged - after.judged
+        return mean, float(np.sqrt(np.sum((weights * (gains - mean)) ** 2)) / np.sum(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,145 +174,124 @@ class JudgedCoupling:
 
     Attributes
     ----------
-    relation : Coupling
-        With the variance of the kernel.
-    n_approved, n_roles : int
-        How often judges approved of a coupling, and how often they were asked.
-    judged_loss, judged_flat_loss : float
-        What the judges see of what they approved of, and of unrelated outputs: mean losses over all of them.
-    loss : float
-        Cross-validated loss of the relation.
-    n_evaluations : int
-    start : array of shape (n, C)
-        Coefficients to start a fit from.
+    unrelated, end : Point
+        Where the path began, and what judges approved of; the same if outputs stay unrelated.
+    paths : Paths
+        Who judged.
     """
 
-    relation: Coupling
-    n_approved: int
-    n_roles: int
-    judged_loss: float
-    judged_flat_loss: float
-    loss: float
-    n_evaluations: int
-    start: Array
+    unrelated: Point
+    end: Point
+    paths: Paths
+
+    @property
+    def relation(self) -> Coupling:
+        """R."""
+        return Coupling(self.end.relations[-1])
+
+    @property
+    def judged_loss(self) -> float:
+        """Mean loss of held-out examples, with relations that were learned without them."""
+        return self.end.judged
+
+    @property
+    def n_approved(self) -> int:
+        """In how many folds that loss fell."""
+        gains = np.sum(self.paths.judging * (self.unrelated.losses - self.end.losses), axis=0)
+        return int(np.sum(gains > 0))
+
+    @property
+    def start(self) -> Array:
+        """Coefficients to start a fit from, shape (n, C)."""
+        return self.end.coefficients[:, :, -1]
 
     def told(self) -> str:
         """What was decided, in words."""
-        share = f"in {self.n_approved} of {self.n_roles} roles"
-        if not self.n_approved:
-            return f"outputs stay unrelated: folds that judge approved of a coupling {share}"
+        if self.end is self.unrelated:
+            return "outputs stay unrelated: folds that judge did not approve of a coupling"
         return (
-            f"outputs are coupled: folds that judge approved {share}, with a loss of {self.judged_loss:.4g} instead "
-            f"of {self.judged_flat_loss:.4g}"
+            f"outputs are coupled: the loss of folds that judge is {self.judged_loss:.4g} instead of "
+            f"{self.unrelated.judged:.4g}, and lower in {self.n_approved} of {self.paths.judging.shape[1]} of them"
         )
 
 
 def learn_coupling(
-    variance: float,
-    problem: Problem,
-    folds: tuple[np.ndarray, np.ndarray],
+    prior: Prior,
+    problem_of: Callable[[Prior], tuple[Problem, tuple[np.ndarray, np.ndarray]]],
     asked: LearnedCoupling,
-    report: Callable[[np.ndarray, float], Any],
-) -> JudgedCoupling:
+    report: Callable[[float], bool],
+) -> tuple[Prior, JudgedCoupling]:
     """Find out what outputs have in common.
 
     Parameters
     ----------
-    variance : float
-        Of the kernel of unrelated outputs.
-    problem : Problem
-        That of unrelated outputs, with targets of shape (n, C).
-    folds : pair of ndarray of shape (n, n_folds)
-        Who trains, and who is held out.
+    prior : Prior
+        That of unrelated outputs, or of a tree.
+    problem_of : callable
+        Gives the problem with a prior, targets of shape (n, C), and who trains and who is held out in each fold.
     asked : LearnedCoupling
     report : callable
-        Gets the parameters and the value of each evaluation, and returns whether to stop.
+        Gets the judged loss of each point, and returns whether to stop.
+
+    Returns
+    -------
+    Prior
+        With the coupling, and another kernel if that was judged to be better.
+    JudgedCoupling
     """
-    (matrix, _), *others = cast(LabelMixed, problem.operator).terms
-    n_samples, n_outputs, _ = problem.shape
-    most = LARGEST_RANK if isinstance(asked.rank, str) else int(asked.rank)
-    own = np.ones(n_outputs if asked.diagonal == "free" else 1)
-    unrelated = FactoredCoupling(np.zeros((n_outputs, min(most, n_outputs))), own, variance)
-    operator = LabelMixed([(matrix, unrelated), *others])
-    criterion = CrossValidationCriterion(replace(problem, operator=operator), *folds)
-    kept = matrix.theta
+    stopped = False
 
-    def descend(theta: np.ndarray) -> tuple[np.ndarray, str, bool]:
-        factors = _promising(
-            criterion.label_gradient(matrix), unrelated.factors.shape[1], asked.rank
-        )
-        beside = np.concatenate([kept, factors.reshape(-1), theta[kept.size + factors.size :]])
-        logs = np.arange(beside.size) >= kept.size + factors.size
-        return descent.follow(criterion, n_samples, beside, logs, SHARE)
+    def reported(loss: float) -> bool:
+        nonlocal stopped
+        stopped = report(loss)
+        return stopped
 
-    bounds = np.concatenate([np.stack([kept, kept], axis=1), unrelated.bounds])
-    descent = GradientPath(
-        bounds, (MAX_EVALUATIONS, np.inf), lambda theta: (0.0, 0 * theta), report
-    )
-    verdicts: list[Verdict] = []
-    for verdict in judged_descents(descent, criterion, n_samples, operator.theta, descend, N_ROLES):
-        verdicts.append(verdict)
-        gain, error = gain_and_error(verdicts)
-        if len(verdicts) >= ROLES_TO_DESPAIR and gain <= HOPE * error:
+    paths = Paths(*problem_of(prior), prior.own_variances)
+    unrelated, best = paths.walked(asked, reported)
+    gain, error = paths.gain_and_error(unrelated, best)
+    judged = JudgedCoupling(unrelated, best if gain > CONFIDENCE * error else unrelated, paths)
+    smoother = prior.smoother()
+    while judged.n_approved and smoother is not None and not stopped:
+        paths = Paths(*problem_of(smoother), smoother.own_variances)
+        _, best = paths.walked(asked, reported)
+        if best.judged >= judged.judged_loss:
             break
-    approved = gain > CONFIDENCE * error
-    ends = [v.end if approved else v.start for v in verdicts]
-    matrices = [unrelated.clone_with_theta(end.theta[kept.size :]).matrix for end in ends]
-    relation = Coupling(geometric_mean(matrices), variance)
-    whole = replace(problem, operator=LabelMixed([(matrix, relation), *others]))
-    of_all = CrossValidationCriterion(whole, *folds)
-    loss, _ = of_all(whole.operator.theta, tol=FINAL_TOL)
-    return JudgedCoupling(
-        relation,
-        sum(end is not v.start for end, v in zip(ends, verdicts, strict=True)),
-        len(verdicts),
-        _judged_loss(verdicts, ends),
-        _judged_loss(verdicts, [v.start for v in verdicts]),
-        loss,
-        len(descent.rows) + 1,
-        of_all.combined_coefficients(),
-    )
+        judged, prior, smoother = replace(judged, end=best), smoother, smoother.smoother()
+    return replace(prior, coupling=judged.relation), judged
 
 
-def geometric_mean(matrices: Sequence[np.ndarray]) -> np.ndarray:
-    """Exponential of the mean logarithm of positive definite matrices.
+def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
+    """The relation R ∝ F^p of functions with second moments F, with the trace of unrelated outputs.
 
-    As for variances, which are searched for by their logarithms: one role that keeps large variances does not undo what
-    the others found.
+    Parameters
+    ----------
+    moments : ndarray of shape (C, C)
+        F.
+    asked : LearnedCoupling
+        With a number of factors, what is left beside the largest eigenvalues is a diagonal matrix.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.selection.coupling import geometric_mean
-    >>> geometric_mean([np.eye(2), 4 * np.eye(2)])
-    array([[2., 0.],
-           [0., 2.]])
+    >>> from gramian.labels import LearnedCoupling
+    >>> from gramian.selection.coupling import relation_of
+    >>> relation_of(np.diag([4.0, 4.0, 0.1]), LearnedCoupling()).round(2)
+    array([[1.46, 0.  , 0.  ],
+           [0.  , 1.46, 0.  ],
+           [0.  , 0.  , 0.08]])
     """
-    logs = [_function_of(matrix, np.log) for matrix in matrices]
-    return _function_of(np.mean(logs, axis=0), np.exp)
-
-
-def _function_of(matrix: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """A function of the eigenvalues of a symmetric matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    result = (vectors * function(values)) @ vectors.T
-    return (result + result.T) / 2
-
-
-def _judged_loss(verdicts: list[Verdict], points: list[Evaluation]) -> float:
-    """Mean loss of all judges, each at the point of its role."""
-    weights = [verdict.weights.sum() for verdict in verdicts]
-    return float(np.average([point.judged for point in points], weights=weights))
-
-
-def _promising(gradient: np.ndarray, most: int, rank: Any) -> np.ndarray:
-    """Factors of shape (n_outputs, most) beside zero, along which the criterion falls; zeros if it does not fall."""
-    slopes, vectors = np.linalg.eigh(gradient)
-    factors = np.zeros((len(slopes), most))
-    if slopes[0] >= 0:
-        return factors
-    promise = np.clip(slopes[:most] / slopes[0], 0.0, 1.0)
-    used = promise >= LEAST_PROMISE if isinstance(rank, str) else promise > 0
-    promise = np.where(used, np.maximum(promise, LEAST_PROMISE), 0.0)
-    factors[:, : promise.size] = vectors[:, :most] * np.sqrt(DEPARTURE * promise)
-    return factors
+    values, vectors = np.linalg.eigh((moments + moments.T) / 2)
+    values = np.clip(values, 0.0, None) ** POWER
+    total = values.sum()
+    if total == 0:  # no function has moved
+        return np.eye(len(values))
+    values = np.maximum(values * (len(values) / total), LEAST_EIGENVALUE)
+    if isinstance(asked.rank, str) or asked.rank >= len(values):
+        return (vectors * values) @ vectors.T
+    rest = len(values) - int(asked.rank)
+    factors = vectors[:, rest:]
+    if asked.diagonal == "tied":
+        mean = values[:rest].mean()
+        return (factors * (values[rest:] - mean)) @ factors.T + mean * np.eye(len(values))
+    left = (vectors[:, :rest] ** 2) @ values[:rest]
+    return (factors * values[rest:]) @ factors.T + np.diag(left)

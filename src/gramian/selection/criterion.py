@@ -29,17 +29,13 @@ import numpy as np
 
 from gramian._core.arrays import (
     Array,
-    as_vector,
     asarray_like,
     float_sum,
     namespace,
     ratio,
-    to_numpy,
 )
 from gramian._core.fused import inner
-from gramian.labels.coupling import contracted
 from gramian.losses.base import weighted
-from gramian.operators import Operator
 from gramian.selection.folds import checked_mask
 from gramian.solvers import Problem, newton
 from gramian.solvers.rkhs.descend import State
@@ -75,10 +71,6 @@ class CrossValidationCriterion:
         Products with the Gram operator in the last evaluation, each for all folds.
     judged : float
         Mean loss of the folds that do not drive, in the last evaluation; see `drive`.
-    judged_losses : ndarray of shape (n_judged,) or None
-        Losses of the examples that they judge by, where the loss is a sum over examples.
-    judging_weights : ndarray of shape (n_judged,)
-        Weights of these examples.
     warm_start : pair of arrays of shape (n, C, n_folds)
         Coefficients and adjoint of the last evaluation, from which the next one starts.
 
@@ -139,7 +131,7 @@ class CrossValidationCriterion:
         """
         training, held_out = self._every
         xp, self.judged = namespace(held_out), np.nan
-        self._trains, driving, self._judging, self.judged_losses = training, held_out, None, None
+        self._trains, driving, self._judging = training, held_out, None
         if folds is not None:
             drives = asarray_like(np.asarray(folds, dtype=float), held_out)
             judging = held_out * (1 - drives)
@@ -147,9 +139,6 @@ class CrossValidationCriterion:
             self._trains = xp.where(judges, 0 * training, training)
             driving = xp.where(judges, 0 * held_out, held_out * drives)
             self._judging = judging / _positive(judging, "judge")
-            weights = to_numpy(judging)
-            self._judged_cells = [np.flatnonzero(column) for column in weights.T]
-            self.judging_weights = weights.T[weights.T > 0]
         self._held_out = driving / _positive(driving, "drive the search")
         self._training = weighted(self._trains, self.problem.weights)
 
@@ -195,8 +184,6 @@ class CrossValidationCriterion:
             tol = max(FINEST_TOL, tol / 100)
         if self._judging is not None:
             self.judged = float_sum(folds.loss.value(U, folds.targets, self._judging))
-            if folds.loss.separable:
-                self.judged_losses = self._losses_of_judged(U)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient
@@ -206,23 +193,6 @@ class CrossValidationCriterion:
         xp = namespace(self._training)
         count = xp.sum(xp.astype(self._training > 0, self._training.dtype), axis=1)
         return xp.sum(self.warm_start[0], axis=2) / xp.clip(count, min=1)[:, None]
-
-    def label_gradient(self, matrix: Operator) -> np.ndarray:
-        """Derivative of the last value in the label matrix S of a term ``M A S``, symmetric, of shape (C, C)."""
-        A, F = self.warm_start
-        product = contracted(A, matrix @ F)
-        return (product + product.T) / 2
-
-    def _losses_of_judged(self, U: Array) -> np.ndarray:
-        """Losses of single examples: as trailing columns, over which values are not summed."""
-        xp, problem = namespace(U), self.problem
-        targets = xp.permute_dims(problem.targets, (2, 1, 0))
-        losses = [np.empty(0)]
-        for k, rows in enumerate(self._judged_cells):
-            if rows.size:
-                latent = xp.permute_dims(U[:, :, k : k + 1], (2, 1, 0))
-                losses.append(as_vector(problem.loss.value(latent, targets))[rows])
-        return np.concatenate(losses)
 
     def _solved_adjoint(
         self, recorder: Recorder, U: Array, r: Array, tol: float

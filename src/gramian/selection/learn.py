@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -24,7 +24,7 @@ from gramian.selection.chain_prior import AnyPrior
 from gramian.selection.coupling import JudgedCoupling, learn_coupling
 from gramian.selection.criterion import CrossValidationCriterion
 from gramian.selection.folds import fold_masks
-from gramian.selection.prior import GramSettings
+from gramian.selection.prior import GramSettings, Prior
 from gramian.selection.ridge_criterion import choose_criterion
 from gramian.selection.rounded import rounded
 from gramian.selection.search import CrossValidationSearch, OptimizationPath
@@ -211,10 +211,13 @@ def learn_prior(
     if coupling is None or asked_to_stop:
         coefficients = criteria[-1].combined_coefficients() if whole else None
         return Learned(found, value, path, coefficients)
-    problem, folds = stages.problem(found, sizes[-1], exact=True)
-    judged = learn_coupling(float(found.variances[0]), problem, folds, coupling, reported)
-    related = replace(found, coupling=judged.relation)
-    return Learned(related, judged.loss, path, judged.start if whole else None, judged)
+    related, judged = learn_coupling(
+        cast(Prior, found),  # label sequences have no couplings
+        lambda other: stages.problem(other, sizes[-1], exact=True),
+        coupling,
+        partial(reported, found.theta),
+    )
+    return Learned(related, judged.judged_loss, path, judged.start if whole else None, judged)
 
 
 def _problem(

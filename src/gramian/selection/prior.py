@@ -26,6 +26,7 @@ from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Coupling, Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.labels.taxonomy.structure import CoupledTree
 from gramian.labels.taxonomy.taxonomy import SHARES
 from gramian.operators import (
     InputOperator,
@@ -43,6 +44,7 @@ from gramian.operators.inputs.distances import SquaredDistances
 # Factors on the length scales and variances that a search begins with. Smooth functions, and functions that classify
 # with confidence, have variances well above one; a longer scale goes with a larger variance.
 SCALES_AND_VARIANCES = ((1, 1), (1 / 3, 1), (1, 10), (1 / 3, 10), (1, 100), (3, 100))
+SMOOTHER = (2, 4)  # the same, of a kernel whose functions have the slopes that they had
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Prior:
     only_variances : bool
         Whether the parameters of the kernels are to stay as they are when others are learned.
     coupling : Coupling or None
-        How outputs with one kernel and one variance are related.
+        How outputs with one kernel are related; with a taxonomy, what its leaves have for themselves.
     """
 
     kernels: tuple[Kernel, ...]
@@ -108,6 +110,12 @@ class Prior:
     def is_shared(self) -> bool:
         """Whether one matrix serves all groups."""
         return len(self.kernels) == 1
+
+    @property
+    def own_variances(self) -> np.ndarray:
+        """Variance of what each output has for itself, which a coupling relates."""
+        groups = self.groups if self.order is None else self.groups[self.order - 1]
+        return self.variances[groups]
 
     # --- parameters -------------------------------------------------------------------------
 
@@ -157,12 +165,21 @@ class Prior:
         Where a kernel is far too narrow or too flat, the criterion is a plateau, and a descent would take its small
         slope for convergence.
         """
-        theta, (low, high) = self.theta, self.bounds.T
+        starts = [self._scaled(*factors) for factors in SCALES_AND_VARIANCES]
+        return np.array(list(dict.fromkeys(map(tuple, starts))))
+
+    def smoother(self) -> Prior | None:
+        """Return a copy with longer length scales and functions as steep as before; None where bounds forbid it."""
+        theta = self._scaled(*SMOOTHER)
+        return None if np.array_equal(theta, self.theta) else self.with_theta(theta)
+
+    def _scaled(self, scale: float, variance: float) -> np.ndarray:
+        """Log-parameters with length scales and variances that are so many times as large, within bounds."""
         names = np.array(self.names)
         scales = np.char.find(names, "length_scale") >= 0
         variances = np.char.startswith(names, "variance")
-        starts = [theta + s * scales + v * variances for s, v in np.log(SCALES_AND_VARIANCES)]
-        return np.array(list(dict.fromkeys(map(tuple, np.clip(starts, low, high)))))
+        theta = self.theta + np.log(scale) * scales + np.log(variance) * variances
+        return np.clip(theta, *self.bounds.T)
 
     def with_variances_only(self) -> Prior:
         """Return a copy of which only the variances are learned."""
@@ -260,11 +277,13 @@ class Prior:
     def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
         """Operator and label structure of the functions."""
         matrices = [build(kernel) for kernel in self.kernels]
+        if self.is_shared and self.taxonomy is not None:
+            tree = self.taxonomy, self.variances, np.append(-1, self.groups), self.order
+            if self.coupling is None:
+                return matrices[0], TreeStructure(*tree)
+            return matrices[0], CoupledTree(*tree, self.coupling.matrix)
         if self.coupling is not None:
             return matrices[0], self.coupling.with_variance(float(self.variances[0]))
-        if self.is_shared and self.taxonomy is not None:
-            rooted = np.concatenate([[-1], self.groups])
-            return matrices[0], TreeStructure(self.taxonomy, self.variances, rooted, self.order)
         if self.is_shared and self.variances.size == 1:
             return matrices[0], Scalar(self.variances[0])
         diagonal = Diagonal(self.variances, self.groups)

@@ -95,16 +95,14 @@ class RidgeCriterion(CrossValidationCriterion):
         A = np.repeat(a[:, :, None], len(self._folds), axis=2)
         F = np.empty_like(A)
         self.latent = np.repeat(Y[:, :, None], len(self._folds), axis=2)
-        value, judged, losses = 0.0, 0.0, [np.empty(0)]
+        value, judged = 0.0, 0.0
         for k, rows in enumerate(self._folds):
             block = _factor(lambda rows=rows: G[np.ix_(rows, rows)])
             residual = cho_solve(block, a[rows])
             weights = self._held_out[rows, k][:, None]
             value += 0.5 * float(np.sum(weights * residual**2))
             if self._judging is not None:
-                of_judges = 0.5 * np.sum(residual**2, axis=1)
-                judged += float(self._judging[rows, k] @ of_judges)
-                losses.append(of_judges[self._judging[rows, k] > 0])
+                judged += 0.5 * float(self._judging[rows, k] @ np.sum(residual**2, axis=1))
             columns = G[:, rows]
             A[:, :, k] -= columns @ residual
             A[rows, :, k] = 0.0
@@ -113,7 +111,7 @@ class RidgeCriterion(CrossValidationCriterion):
         self._coefficients = a
         self.n_products = 1
         if self._judging is not None:
-            self.judged, self.judged_losses = judged, np.concatenate(losses)
+            self.judged = judged
         return value, operator.vjp(A, F)
 
     def combined_coefficients(self) -> Array:

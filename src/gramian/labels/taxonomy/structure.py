@@ -18,7 +18,13 @@ import numpy as np
 
 from gramian._core.arrays import Array, row_blocks
 from gramian._core.validation import check_shape
-from gramian.labels.structure import Variances, checked_variances, column_sums
+from gramian.labels.structure import (
+    Variances,
+    checked_variances,
+    column_sums,
+    contracted,
+    multiplied,
+)
 from gramian.labels.taxonomy.sweeps import sweep
 from gramian.labels.taxonomy.taxonomy import Taxonomy
 
@@ -94,6 +100,43 @@ class TreeStructure(Variances):
         array of shape (n, n_nodes) or (n, n_nodes, q)
         """
         return sweep(B, self.taxonomy, source=self.order, up=True)
+
+
+class CoupledTree(TreeStructure):
+    """A tree, and a relation between what its leaves have for themselves: S = Φ_L diag(v) Φ_Lᵀ + D^½ (R − I) D^½.
+
+    D has the variances of the leaves, which are in the first term already. With R = I this is the tree alone.
+
+    Parameters
+    ----------
+    taxonomy, variances, groups, order : see `TreeStructure`
+    relation : array of shape (n_outputs, n_outputs)
+        R, symmetric and positive semidefinite.
+    """
+
+    def __init__(
+        self, taxonomy: Taxonomy, variances: Any, groups: Any, order: Any, relation: np.ndarray
+    ):
+        super().__init__(taxonomy, variances, groups, order)
+        self.relation = relation
+        root = np.sqrt(self.node_variances[self.order])
+        self.more = np.outer(root, root) * (relation - np.eye(len(relation)))
+
+    def mix(self, B: Array) -> Array:
+        return super().mix(B) + multiplied(B, self.more)
+
+    def diagonal(self, n_outputs: int) -> np.ndarray:
+        return super().diagonal(n_outputs) + np.diagonal(self.more)
+
+    def clone_with_theta(self, theta: np.ndarray) -> CoupledTree:
+        return CoupledTree(self.taxonomy, np.exp(theta), self.groups, self.order, self.relation)
+
+    def vjp(self, E: Array, G: Array) -> np.ndarray:
+        # ⟨E, G D^½ (R − I) D^½⟩ has the derivative ½ (row sum + column sum) in the logarithm of each entry of D
+        parts = contracted(E, G) * self.more
+        in_leaves = (parts.sum(axis=0) + parts.sum(axis=1)) / 2
+        of_leaves = np.bincount(self.groups[self.order], in_leaves, self.variances.size)
+        return super().vjp(E, G) + of_leaves
 
 
 def _checked_groups(groups: Any, n_nodes: int, n_groups: int) -> np.ndarray:
