@@ -59,5 +59,7 @@ class GradientPath(Descent):
                     step[part] = share * size * slope / (np.linalg.norm(slope) or 1.0)
                 theta = np.clip(best.theta - step, *self.bounds.T)
         self.theta = self._best().theta
-        message, converged = self._ended(0.0, stuck=True) or ("", True)
-        return self.theta, message, converged
+        if share > LEAST_SHARE:
+            message, converged = self._cut_short(0.0)
+            return self.theta, message, converged
+        return self.theta, "no step along the gradient lowers the loss", True

@@ -1,4 +1,4 @@
-"""Learning hyperparameters: L-BFGS-B on the cross-validation criterion (Seeger §5).
+"""Learning hyperparameters: quasi-Newton steps on the cross-validation criterion (Seeger §5).
 
 Deviates from the paper in
 
@@ -141,10 +141,11 @@ class CrossValidationSearch(BaseEstimator):
     Parameters
     ----------
     tol : float, default=1e-2
-        Stop when moving all log-parameters by one unit would change the criterion by at most this share of it, or when
-        two steps in a row lower it by less than a thirtieth of this share.
+        Stop when moving all log-parameters by one unit would change the criterion by at most this share of it; by at
+        most five times as much, if the quadratic model of the criterion promises to lower it by less than three times
+        the square of this share; or when two steps in a row lower it by less than that.
     max_evaluations : int, default=50
-        Most evaluations of criterion and gradient on all rows.
+        Most evaluations of criterion and gradient in each stage, on fewer rows and on all of them.
     coarse : int, "auto" or None, default="auto"
         Search on this many rows first and finish on all of them. "auto" takes 250, then 1000 rows, then half of them,
         each if there are twice as many or more.
