@@ -32,9 +32,8 @@ from gramian.selection.quasi_newton import known_curvature, lowest_in_box, updat
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
-WORTH_GOING_ON = (
-    0.01  # of the value, by one more step of the kind that led to the lowest of several points
-)
+# Of the value, by one more step of the kind that led to the lowest of several points.
+WORTH_GOING_ON = 0.01
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 GRADIENT_ERROR = 0.04  # relative, for fits to a relative gap of one; it goes with the root
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
@@ -44,9 +43,9 @@ FIRST_REACH, LARGEST_RADIUS, LATER_RADIUS = 1.4, 3.0, 1.5
 # Of the fall that the model promises: what a step must keep, and beyond which the box shrinks or grows.
 LEAST_FALL, POOR_FALL, GOOD_FALL = 1e-4, 0.25, 0.75
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
-# A fall of less than this × tol² of the loss is none: slopes of tol promise as much where curvature is a sixth of it. A
+# A fall of less than this × tol² of the loss is none: slopes of tol promise as much where curvature is half of it. A
 # promise is believed where slopes are at most so many × tol: the model may be too stiff in a direction seldom taken.
-LEAST_GAIN, BELIEVED_SLOPES = 3.0, 5.0
+LEAST_GAIN, BELIEVED_SLOPES = 1.0, 3.0
 # Evaluations without a better one for the folds that judge: a descent is then in vain.
 JUDGES_PATIENCE = 5
 ROUNDING = 1e-12  # of log-parameters
@@ -238,13 +237,14 @@ class Descent:
             return
         steepness = float(np.sqrt(slope @ slope)) or 1.0
         self.model = steepness / (FIRST_REACH * np.sqrt(max(1, slope.size))) * np.eye(slope.size)
-        for row in sorted(others, key=lambda row: -np.abs(row.theta - here.theta).max()):
-            self._learn(here, row)
+        self._learn(here, others)
 
-    def _learn(self, before: Evaluation, after: Evaluation) -> None:
-        step = self._one_each(after.theta) - self._one_each(before.theta)
-        change = self._driving(after.gradient) - self._driving(before.gradient)
-        self.model = updated(self.model, step, change)
+    def _learn(self, here: Evaluation, others: list[Evaluation]) -> None:
+        """Learn the curvature between a point and others, that of the nearest one last."""
+        for row in sorted(others, key=lambda row: -np.abs(row.theta - here.theta).max()):
+            step = self._one_each(row.theta) - self._one_each(here.theta)
+            change = self._driving(row.gradient) - self._driving(here.gradient)
+            self.model = updated(self.model, step, change)
 
     def _step(self, tol: float) -> None:
         """Evaluate the lowest point of the model within the box, and go there if the criterion falls."""
@@ -253,7 +253,7 @@ class Descent:
         theta = self.theta.copy()
         theta[self.free] = self._place(self._one_each(here.theta) + step)[self.drivers]
         row = self._evaluated(theta)
-        self._learn(here, row)
+        self._learn(here, [row])
         self.disagree = self._disagree(here, row, LEAST_GAIN * tol**2)
         fall, length = here.loss - row.loss, float(np.max(np.abs(step), initial=0.0))
         if fall > GOOD_FALL * promise and length > 0.99 * self.radius:
@@ -353,10 +353,11 @@ class Descent:
 
     def _look_closer(self) -> None:
         self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10
-        theta, self.first = self._best().theta, len(self.rows)
+        theta, others, self.first = self._best().theta, self.rows[self.first :], len(self.rows)
         self.kept.append(self.first)
         self.radius, self.failures, self.disagree = self.reach, 0, False
-        self._evaluated(theta)
+        here = self._evaluated(theta)  # curvature from slopes that were wrong is replaced
+        self._learn(here, [row for row in others if not np.array_equal(row.theta, theta)])
 
     def _is_doubtful(self, tol: float) -> bool:
         """Whether fits are too loose to tell the end: value and gradient disagree, or slopes are rough."""

@@ -142,8 +142,8 @@ class CrossValidationSearch(BaseEstimator):
     ----------
     tol : float, default=1e-2
         Stop when moving all log-parameters by one unit would change the criterion by at most this share of it; by at
-        most five times as much, if the quadratic model of the criterion promises to lower it by less than three times
-        the square of this share; or when two steps in a row lower it by less than that.
+        most three times as much, if the quadratic model of the criterion promises to lower it by less than the square
+        of this share; or when two steps in a row lower it by less than that.
     max_evaluations : int, default=50
         Most evaluations of criterion and gradient in each stage, on fewer rows and on all of them.
     coarse : int, "auto" or None, default="auto"
