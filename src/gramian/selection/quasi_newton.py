@@ -80,23 +80,23 @@ def lowest_in_box(
     (array([ 2., -1.]), 4.5)
     """
     scale = np.sqrt(np.diag(B))  # variables in which the model bends alike along all axes
-    steepest = float(np.max(np.abs(gradient / scale), initial=0.0)) or 1.0
+    slopes, bends = gradient / scale, B / np.outer(scale, scale)
+    steepest = float(np.max(np.abs(slopes), initial=0.0)) or 1.0  # and slopes of one at most
+    slopes = slopes / steepest
 
     def model(x: np.ndarray) -> tuple[float, np.ndarray]:
-        step = x / scale
-        along = B @ step
-        fall = float(gradient @ step + 0.5 * step @ along)
-        return fall / steepest**2, (gradient + along) / scale / steepest**2
+        along = bends @ x
+        return float(slopes @ x + 0.5 * x @ along), slopes + along
 
     found = minimize(
         model,
         np.zeros_like(gradient),
         jac=True,
         method="L-BFGS-B",
-        bounds=np.stack([low * scale, high * scale], axis=1),
-        options={"maxiter": 1000, "ftol": 0.0, "gtol": GOAL / steepest},
+        bounds=np.stack([low * scale, high * scale], axis=1) / steepest,
+        options={"maxiter": 1000, "ftol": 0.0, "gtol": GOAL},
     )
-    return np.clip(found.x / scale, low, high), max(0.0, -float(found.fun) * steepest**2)
+    return np.clip(found.x * steepest / scale, low, high), max(0.0, -float(found.fun) * steepest**2)
 
 
 def freed(B: np.ndarray, tied: np.ndarray) -> np.ndarray:
