@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 
 from gramian.selection.criterion import NoRoles
 from gramian.selection.descent import Criterion, Descent, Evaluation
-from gramian.selection.judged import judged_descents
+from gramian.selection.judged import gain_and_error, judged_descents
 
 UNTOLD = ("judged", "judged_losses", "tol")  # of evaluations, which a path does not tell
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
@@ -31,6 +31,9 @@ EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
 # With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
 # an example's log loss, and more where it can go to infinity.
 EXAMPLES_PER_PARAMETER = 200
+# Standard errors by which freed parameters must be better, as folds that do not drive see it: what they choose is the
+# best of several points, and looks better than it is by about as much.
+CONFIDENCE = 1.0
 ROWS_PER_PARAMETER = (
     50  # with fewer rows, coarse searches keep parameters tied: what they would find is noise
 )
@@ -276,7 +279,10 @@ class CrossValidationSearch(BaseEstimator):
             verdicts = list(judged_descents(descent, criterion, size, theta, descend))
         except NoRoles:
             return theta, "there are no folds to approve of more than common values", True
-        ends = np.mean([verdict.end.theta for verdict in verdicts], axis=0)
-        theta, last = descent.lowest(criterion, size, ends[None]), verdicts[-1]
+        ends, last = [verdict.end.theta for verdict in verdicts], verdicts[-1]
+        if last.start.judged_losses is not None:  # of a loss that is a sum over examples
+            gain, error = gain_and_error(verdicts)
+            ends = ends if gain > CONFIDENCE * error else [theta]
+        theta = descent.lowest(criterion, size, np.mean(ends, axis=0)[None])
         message = f"folds that did not drive the search chose; in the last one {last.message}"
         return theta, message, last.converged
