@@ -464,3 +464,17 @@ def test_targets_must_be_one_problem():
     problem = Problem(Dense(RBF(), X), SquaredHinge(), (2 * INDICATOR - 1)[:, None, :])
     with pytest.raises(ValueError, match=r"targets of shape \(n, C\), got \(45, 1, 3\)"):
         CrossValidationCriterion(problem, GOOD, HELD)
+
+
+# --- where the fits start -------------------------------------------------------------------------
+
+
+def test_a_larger_variance_starts_from_the_same_function():
+    """Coefficients are divided by the growth of the variance, so that few steps of Newton are left."""
+    operator = LabelMixed([(Dense(RBF(1.0), X), Scalar(1.0))])
+    function = criterion(operator)
+    theta = operator.theta + np.log([1.0, 10.0])
+    function(theta, tol=1e-6)
+    latent, larger = function.latent, operator.clone_with_theta(theta + np.log([1.0, 7.0]))
+    start = function._start(larger)
+    np.testing.assert_allclose(larger @ start, latent, rtol=1e-6, atol=1e-6)

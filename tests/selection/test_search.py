@@ -72,7 +72,7 @@ def test_a_bowl_is_descended_to_its_centre():
     bowl = Bowl([1.0, -2.0, 0.5], curvature=[1.0, 0.1, 10.0])
     path = run(bowl)
     assert path.converged
-    assert "relative gradient" in path.message
+    assert path.message.startswith(("the relative gradient is", "no step promises"))
     np.testing.assert_allclose(found(path), bowl.centre, atol=1e-4)
 
 
@@ -185,6 +185,21 @@ def test_a_value_that_was_too_low_misleads_for_a_few_steps_only():
     assert len(path.loss) < 25
     np.testing.assert_allclose(found(path), bowl.centre, atol=1e-3)
     assert path.best != np.argmin(path.loss)
+
+
+def test_slopes_of_loose_fits_that_contradict_the_values_are_no_end():
+    """Near a point where loose fits claim a slope of the wrong sign, no step seems to lower the loss."""
+
+    class Rough(Bowl):
+        def __call__(self, theta, tol, accuracy):
+            value, gradient = super().__call__(theta, tol, accuracy)
+            wrong = tol > 1e-5 and 0.1 < theta[0] < 0.16
+            return value, (-gradient if wrong else gradient)
+
+    bowl = Rough([0.0], curvature=0.3)
+    path = run(bowl, CrossValidationSearch(tol=1e-2), start=[0.15])
+    assert path.converged
+    np.testing.assert_allclose(found(path), 0.0, atol=0.05)
 
 
 def test_a_start_at_the_minimum_is_one_evaluation():

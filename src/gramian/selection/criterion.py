@@ -109,6 +109,7 @@ class CrossValidationCriterion:
         self._every = training, held_out
         self.drive(None)
         self.warm_start: tuple[Array, Array] = (None, None)
+        self._sizes: Array = None  # of the variances of the outputs, in the last evaluation
         self.latent: Array = None
         self.n_products = 0
         self.n_folds = int(training.shape[1])
@@ -167,8 +168,9 @@ class CrossValidationCriterion:
         folds = replace(self.problem, operator=operator, weights=self._training)
         recorder = Recorder(folds, tol, MAX_ADJOINT_STEPS, None, patience=0)
         xp = namespace(folds.targets)
+        start = self._start(operator)
         while True:
-            solution = newton(folds, start=self.warm_start[0], tol=tol, max_iter=MAX_STEPS)
+            solution = newton(folds, start=start, tol=tol, max_iter=MAX_STEPS)
             A = xp.reshape(solution.coefficients, folds.shape)
             U = xp.reshape(solution.latent, folds.shape)
             r = folds.loss.gradient(U, folds.targets, self._held_out)
@@ -176,7 +178,7 @@ class CrossValidationCriterion:
             value = float_sum(folds.loss.value(U, folds.targets, self._held_out))
             correction = float_sum(inner(KF, folds.residual(A, U)) / folds.strength)
             recorder.n_products += solution.n_products
-            self.warm_start, self.latent = (A, F), U
+            start, self.warm_start, self.latent = A, (A, F), U
             if abs(correction) <= accuracy * abs(value) or tol <= FINEST_TOL:
                 break
             if solution.status != "converged":  # rounding is in the way: no other tolerance helps
@@ -187,6 +189,15 @@ class CrossValidationCriterion:
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient
+
+    def _start(self, operator: Operator) -> Array | None:
+        """Coefficients of the last evaluation; with a larger variance, smaller ones give about the same function."""
+        before, A = self._sizes, self.warm_start[0]
+        xp = namespace(self.problem.targets)
+        self._sizes = xp.mean(operator.diagonal(self.problem.shape[1]), axis=0)
+        if A is None or before is None:
+            return A
+        return A * xp.astype(before / self._sizes, A.dtype)[None, :, None]
 
     def combined_coefficients(self) -> Array:
         """Mean coefficients of each example over the folds it trains in, shape (n, C): a start on all of them."""

@@ -1,18 +1,20 @@
-"""L-BFGS-B on a criterion that is evaluated only as well as the descent can use it.
+"""Quasi-Newton steps in a box that is trusted, on a criterion that is evaluated only as well as they can use it.
+
+Method
+    ``m(s) = gᵀs + ½ sᵀBs`` models the criterion around the best point (see `quasi_newton`). Each step minimises m
+    within the bounds and within a box, whose radius doubles where the model predicted well and shrinks where the
+    criterion did not fall. B learns from every evaluation, also from those that are not kept, and from descents on
+    fewer rows or with tied parameters: these are where a search learns most, and they cost little.
 
 A criterion is a function of theta, ``tol`` and ``accuracy`` (see `criterion`). Measured on satimage, the relative error
 of its gradient is about 0.04 √tol for fits to a relative gap of tol, and that of its value far smaller. So the
 tolerance follows the square of the relative gradient: the error stays a few per cent of the gradient all the way to the
 optimum. On badly conditioned problems the error can be larger. It then shows as a value and a gradient that disagree:
-when a line search fails, the same point is evaluated more tightly, and the tolerance stays tighter from there on.
+before a descent ends with such a step, or when steps fail one after the other, the same point is evaluated more
+tightly, and the tolerance stays tighter from there on.
 
-What a descent on fewer rows learned about curvature is not lost: a later one with the same variables moves in
-coordinates in which the BFGS matrix of the earlier one is the identity (see `curvature`), and its first step is that of
-a quasi-Newton method.
-
-No step leads further than a radius from where a descent began; there SciPy starts anew. A descent ends with a small
-enough sum of slopes (all parameters together could gain no more), after two steps with hardly any gain, or when even
-tight fits show no descent.
+A descent ends with a small enough sum of slopes (all parameters together could gain no more), when the model promises
+hardly any gain, after two steps with hardly any gain, or when even tight fits show no descent.
 """
 
 from __future__ import annotations
@@ -24,29 +26,30 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.selection.curvature import quasi_newton_basis
+from gramian.selection.quasi_newton import known_curvature, lowest_in_box, updated
 
 LOOSEST_TOL, TIGHTEST_TOL = 1e-3, 1e-9  # relative gaps of the fits
 LOOKING_TOL = 1e-2  # the same, where points that are far apart are compared
-WORTH_GOING_ON = (
-    0.01  # of the value, by one more step of the kind that led to the lowest of several points
-)
+# Of the value, by one more step of the kind that led to the lowest of several points.
+WORTH_GOING_ON = 0.01
 LARGEST_CORRECTION = 0.05  # of the value for inexact fits, relative to it
 GRADIENT_ERROR = 0.04  # relative, for fits to a relative gap of one; it goes with the root
 TOL_PER_SQUARED_SLOPE = 0.3  # relative gap of the fits, for a relative gradient of one
-# Log-units that each parameter moves at first, in the mean square, and that no step leads further than from where a
-# descent began: extremes are costly to evaluate. The second pair is for descents from where one on fewer rows ended.
-FIRST_REACH, LATER_REACH = (1.4, 3.0), (0.5, 1.5)
+# Log-units that each parameter moves at first, in the mean square, where nothing is known of curvature; the largest
+# radius of the box; and the first one where something is known. Extremes are costly to evaluate.
+FIRST_REACH, LARGEST_RADIUS, LATER_RADIUS = 1.4, 3.0, 1.5
+# Of the fall that the model promises: what a step must keep, and beyond which the box shrinks or grows.
+LEAST_FALL, POOR_FALL, GOOD_FALL = 1e-4, 0.25, 0.75
 LEAST_CAUTION = 1e-4  # factor on the tolerance after descents that stopped early
-SLOW_SHARE = 1 / 30  # a descent by less than this × tol is no progress
-JUDGES_PATIENCE = (
-    5  # evaluations without a better one for the folds that judge: a descent is then in vain
-)
+# A fall of less than this × tol² of the loss is none: slopes of tol promise as much where curvature is half of it. A
+# promise is believed where slopes are at most so many × tol: the model may be too stiff in a direction seldom taken.
+LEAST_GAIN, BELIEVED_SLOPES = 1.0, 3.0
+# Evaluations without a better one for the folds that judge: a descent is then in vain.
+JUDGES_PATIENCE = 5
 ROUNDING = 1e-12  # of log-parameters
-MAX_TRIALS = 6  # a line search of more steps is led astray by a value that was too low: look closer
+MAX_TRIALS = 6  # more steps that fail one after the other are led astray by a value that was too low: look closer
 
 
 class Criterion(Protocol):
@@ -113,8 +116,7 @@ class Descent:
         self.penalty, self.report = penalty, report
         self.free = bounds[:, 0] < bounds[:, 1]
         self.criterion: Any = None
-        self.begun: list[tuple[int, int]] = []  # rows and variables of the descents so far
-        self.pairs: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}  # steps by variables
+        self.models: dict[tuple[int, ...], np.ndarray] = {}  # relative to the loss, by variables
         self.rows: list[Evaluation] = []
         self.accepted: set[int] = set()
         self.began = time.perf_counter()
@@ -128,44 +130,30 @@ class Descent:
         tol: float,
         tied: np.ndarray | None = None,
     ) -> tuple[np.ndarray, str, bool]:
-        """Minimise a criterion from theta by L-BFGS-B in one box after the other.
+        """Minimise a criterion from theta.
 
         Parameters with the same number in ``tied`` move together. Returns the best theta, why the descent ended, and
         whether it converged.
         """
         looked = self.first if self.rows and self.criterion is criterion else len(self.rows)
         self._begin(criterion, n_samples, theta, tied)
-        places = [k for k in range(looked, self.first) if np.array_equal(self.rows[k].theta, theta)]
-        if places:  # what `lowest` or the last descent found need not be evaluated again
-            self.first, self.kept = looked, [places[-1]]
-            self._tighten(self.rows[places[-1]])
-        self.begun.append((n_samples, int(self.drivers.max(initial=0)) + 1))
-        ended = None if self.free.any() else self._only_evaluated()
-        while ended is None:
-            moved_from, self.misled = self.theta, False
-            with contextlib.suppress(Stop):
-                self._within_box(tol)
-            self.theta = self._best().theta
-            stuck = self.misled or np.array_equal(self.theta, moved_from)
-            ended = self._ended(tol, stuck=stuck and self.caution <= LEAST_CAUTION)
-            if ended is None and stuck:  # value and gradient disagree: look closer, from here
-                self.caution /= 100
-                self._look_closer()
-            elif ended is not None and self._is_doubtful(tol):
-                ended = None
-                self._look_closer()
+        self.finest = tol**2  # the error of the slopes is then a few per cent of tol
+        nothing = "nothing to learn: all parameters are fixed", True
+        ended: tuple[str, bool] | None = None if self.free.any() else nothing
+        with contextlib.suppress(Stop):
+            self._start(looked)
+            while ended is None:
+                if (ended := self._ended(tol)) is None:
+                    self._step(tol)
+                elif self._is_doubtful(tol):
+                    ended = None
+                    self._look_closer()
         self.accepted.update(self.kept)
-        self._remember()
-        return (self._best().theta, *ended)
-
-    def _remember(self) -> None:
-        """Keep steps and changes of the gradient, relative to the loss, for descents on more rows."""
-        known = [self.rows[k] for k in dict.fromkeys(self.kept)]
-        places = [self._one_each(row.theta) for row in known]
-        scale = abs(known[-1].loss) or 1.0  # the same for all: curvature is that of the loss
-        slopes = [self._driving(row.gradient) / scale for row in known]
-        steps = zip(np.diff(places, axis=0), np.diff(slopes, axis=0), strict=True)
-        self.pairs.setdefault(places[0].size, []).extend(steps)
+        best = self._best()
+        if self.free.any():
+            self.models[tuple(self.drivers)] = self.model / (abs(best.loss) or 1.0)
+        message, converged = ended or self._cut_short(tol)
+        return best.theta, message, converged
 
     def lowest(self, criterion: Criterion, n_samples: int, thetas: np.ndarray) -> np.ndarray:
         """Return the one of several points where a criterion is lowest, by loose evaluations.
@@ -221,29 +209,80 @@ class Descent:
         self.first = self.began_at = len(self.rows)
         self.tol, self.accuracy, self.caution = LOOSEST_TOL, LARGEST_CORRECTION, 1.0
         self.kept, self.slow, self.patience = [self.first], 0, JUDGES_PATIENCE
-        # SciPy's first step has length one. From the optimum on fewer rows the way is not far.
-        size = int(self.drivers.max(initial=0)) + 1
-        later = any(rows < n_samples and variables == size for rows, variables in self.begun)
-        step, self.radius = LATER_REACH if later else FIRST_REACH
-        self.unit = step * np.sqrt(size)
-        self.learned = self.pairs.get(size, []) if later else []
+        self.finest = 0.0
 
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient in the variables, both relative to the first value."""
+    def _start(self, looked: int) -> None:
+        """Evaluate the first point, unless that was done since row ``looked``, and make a model of what is known."""
+        places = [
+            k for k in range(looked, self.first) if np.array_equal(self.rows[k].theta, self.theta)
+        ]
+        if places:  # what `lowest` or the last descent found need not be evaluated again
+            self.first, self.kept = looked, [places[-1]]
+            self._tighten(self.rows[places[-1]])
+        model, others = (
+            known_curvature(self.models, self.drivers),
+            self.rows[looked : self.began_at],
+        )
+        others = [row for row in others if not np.array_equal(row.theta, self.theta)]
+        known = model is not None or bool(others)
+        self.reach = self.radius = LATER_RADIUS if known else LARGEST_RADIUS
+        self.failures, self.disagree, self.model = 0, False, np.eye(0)
+        if not places:
+            self._evaluated(self.theta)
+        here = self.rows[self.kept[-1]]
+        slope = self._driving(here.gradient)
+        if model is not None:
+            self.model = model * (abs(here.loss) or 1.0)
+            return
+        steepness = float(np.sqrt(slope @ slope)) or 1.0
+        self.model = steepness / (FIRST_REACH * np.sqrt(max(1, slope.size))) * np.eye(slope.size)
+        self._learn(here, others)
+
+    def _learn(self, here: Evaluation, others: list[Evaluation]) -> None:
+        """Learn the curvature between a point and others, that of the nearest one last."""
+        for row in sorted(others, key=lambda row: -np.abs(row.theta - here.theta).max()):
+            step = self._one_each(row.theta) - self._one_each(here.theta)
+            change = self._driving(row.gradient) - self._driving(here.gradient)
+            self.model = updated(self.model, step, change)
+
+    def _step(self, tol: float) -> None:
+        """Evaluate the lowest point of the model within the box, and go there if the criterion falls."""
+        here = self.rows[self.kept[-1]]
+        step, promise = self._lowest_of_model(self.radius)
         theta = self.theta.copy()
-        theta[self.free] = self._place(x)[self.drivers]
-        seen = (row for row in self.rows[self.first :] if np.allclose(row.theta, theta, 0, 1e-12))
-        known = next(seen, None) or self._evaluated(theta)
-        if len(self.rows) - max(self.kept[-1], self.began_at) > MAX_TRIALS:
-            self.misled = True
-            raise Stop
-        scale = abs(self.rows[self.first].loss) or 1.0
-        return known.loss / scale, self.basis.T @ self._driving(known.gradient) / scale
+        theta[self.free] = self._place(self._one_each(here.theta) + step)[self.drivers]
+        row = self._evaluated(theta)
+        self._learn(here, [row])
+        self.disagree = self._disagree(here, row, LEAST_GAIN * tol**2)
+        fall, length = here.loss - row.loss, float(np.max(np.abs(step), initial=0.0))
+        if fall > GOOD_FALL * promise and length > 0.99 * self.radius:
+            self.radius = min(2 * self.radius, LARGEST_RADIUS)
+        elif fall < POOR_FALL * promise:
+            self.radius = length / 2
+        if not fall > LEAST_FALL * promise:
+            self.failures += 1
+            return
+        self.failures = 0
+        self.slow = self.slow + 1 if fall <= LEAST_GAIN * tol**2 * abs(row.loss) else 0
+        self.kept.append(len(self.rows) - 1)
 
-    def _place(self, x: np.ndarray) -> np.ndarray:
-        """Values of the variables at a point of SciPy's."""
-        low, high = self.box
-        place = np.clip(self.origin + self.basis @ x, low, high)
+    def _disagree(self, before: Evaluation, after: Evaluation, least: float) -> bool:
+        """Whether a change of the value is not what the slopes at both ends say; changes below a share do not count."""
+        slopes = (before.gradient + after.gradient) / 2
+        change, told = after.loss - before.loss, float(slopes @ (after.theta - before.theta))
+        largest = max(abs(change), abs(told))
+        return largest > least * abs(before.loss) and abs(change - told) > largest / 2
+
+    def _lowest_of_model(self, radius: float) -> tuple[np.ndarray, float]:
+        """Step and fall to the lowest point of the model within the bounds and a radius."""
+        here = self.rows[self.kept[-1]]
+        origin, (low, high) = self._one_each(here.theta), self._one_each(self.bounds).T
+        low, high = np.maximum(low - origin, -radius), np.minimum(high - origin, radius)
+        return lowest_in_box(self.model, self._driving(here.gradient), low, high)
+
+    def _place(self, place: np.ndarray) -> np.ndarray:
+        """Values of the variables within the bounds."""
+        low, high = self._one_each(self.bounds).T
         # what rounding leaves before a bound is at it: slopes that lead beyond do not count there
         place = np.where(place - low < ROUNDING, low, place)
         return np.where(high - place < ROUNDING, high, place)
@@ -299,7 +338,8 @@ class Descent:
         """Set the tolerance of the next evaluation by the slopes of this one."""
         steepest = float(self._slopes(row).max(initial=0.0))
         tol = self.caution * TOL_PER_SQUARED_SLOPE * steepest**2
-        self.tol = float(np.clip(tol, TIGHTEST_TOL, LOOSEST_TOL))
+        finest = max(TIGHTEST_TOL, self.caution * self.finest)
+        self.tol = float(np.clip(tol, finest, LOOSEST_TOL))
         accuracy = np.sqrt(self.caution) * steepest
         self.accuracy = float(np.clip(accuracy, 1e-6, LARGEST_CORRECTION))
 
@@ -310,81 +350,49 @@ class Descent:
         blocked = ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0))
         return np.where(blocked, 0.0, np.abs(gradient)) / (abs(row.loss) or np.inf)
 
-    def _only_evaluated(self) -> tuple[str, bool]:
-        with contextlib.suppress(Stop):
-            self._evaluated(self.theta)
-        return "nothing to learn: all parameters are fixed", True
-
-    def _is_doubtful(self, tol: float) -> bool:
-        """Whether the slopes are small enough, but were computed from fits too loose to tell."""
-        best = self._best()
-        small = self._slopes(best).sum() <= tol and not self.stopped and not self._exhausted()
-        return small and GRADIENT_ERROR * np.sqrt(best.tol) > tol and best.tol > TIGHTEST_TOL
-
     def _look_closer(self) -> None:
         self.tol, self.accuracy = max(TIGHTEST_TOL, self.tol / 100), self.accuracy / 10
-        self.first = len(self.rows)
+        theta, others, self.first = self._best().theta, self.rows[self.first :], len(self.rows)
         self.kept.append(self.first)
-        with contextlib.suppress(Stop):
-            self._evaluated(self.theta)
+        self.radius, self.failures, self.disagree = self.reach, 0, False
+        here = self._evaluated(theta)  # curvature from slopes that were wrong is replaced
+        self._learn(here, [row for row in others if not np.array_equal(row.theta, theta)])
 
-    def _within_box(self, tol: float) -> None:
-        low = np.maximum(self.bounds[:, 0], self.theta - self.radius)
-        high = np.minimum(self.bounds[:, 1], self.theta + self.radius)
-        self.origin = self._one_each(self.theta)
-        self.box = self._one_each(np.stack([low, high], axis=1)).T
-        self.basis = self.unit * np.eye(self.origin.size)
-        start = np.zeros_like(self.origin)
-        self(start)
-        if self._slopes(self._best()).sum() <= tol:  # SciPy would step first
-            return
-        bounds = ((self.box - self.origin) / self.unit).T
-        if self.learned:
-            row = self.rows[-1] if np.array_equal(self.rows[-1].theta, self.theta) else self._best()
-            slopes = self._driving(row.gradient) / (abs(row.loss) or 1.0)
-            self.basis = quasi_newton_basis(self.learned, slopes, self.unit)
-            bounds, self.learned = None, []  # later boxes have steps of their own
-        minimize(
-            self,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            callback=lambda x: self._accept(x, tol),
-            options={"maxfun": 10**6, "maxiter": 10**6, "ftol": 1e-12, "gtol": 0.0},
-        )
+    def _is_doubtful(self, tol: float) -> bool:
+        """Whether fits are too loose to tell the end: value and gradient disagree, or slopes are rough."""
+        best = self._best()
+        if self.caution > LEAST_CAUTION and (self.disagree or self.failures > MAX_TRIALS):
+            self.caution /= 100
+            return True
+        return GRADIENT_ERROR * np.sqrt(best.tol) > tol and best.tol > TIGHTEST_TOL
 
-    def _accept(self, x: np.ndarray, tol: float) -> None:
-        """Note a point that SciPy keeps, which need not be the last one evaluated."""
-        recent = self.rows[self.first :]
-        off = [np.abs(self._one_each(row.theta) - self._place(x)).max() for row in recent]
-        place = self.first + int(np.argmin(off))
-        before, now = self.rows[self.kept[-1]].loss, self.rows[place]
-        self.slow = self.slow + 1 if before - now.loss <= SLOW_SHARE * tol * abs(now.loss) else 0
-        self.kept.append(place)
-        if np.abs(now.theta - self.theta).max() >= self.radius:  # on to the next box
-            self.slow = 0
-            raise Stop
-        if self.slow == 2 or self._slopes(now).sum() <= tol:
-            raise Stop
-
-    def _ended(self, tol: float, *, stuck: bool) -> tuple[str, bool] | None:
-        """Why the search is over; None if it goes on in another box."""
-        steepness = float(self._slopes(self._best()).sum())
+    def _ended(self, tol: float) -> tuple[str, bool] | None:
+        """Why the descent is over; None if it goes on."""
+        best, enough = self._best(), LEAST_GAIN * tol**2
+        steepness = float(self._slopes(best).sum())
+        settled = len(self.rows) > self.began_at + 1 and steepness <= BELIEVED_SLOPES * tol
         if steepness <= tol:
             return f"the relative gradient is {steepness:.1e}, at most tol={tol:.1e}", True
         if self.slow == 2:
-            return f"the loss falls by less than {SLOW_SHARE * tol:.1e} of itself per step", True
+            return f"the loss falls by less than {enough:.1e} of itself per step", True
+        if settled and self._lowest_of_model(self.reach)[1] <= enough * abs(best.loss):
+            return f"no step promises to lower the loss by more than {enough:.1e} of itself", True
+        if self.failures > MAX_TRIALS:
+            # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
+            return f"no further descent at a relative gradient of {steepness:.1e}", True
+        return None
+
+    def _cut_short(self, tol: float) -> tuple[str, bool]:
+        """Why an evaluation ended the descent."""
         if self.stopped:
             return "a callback stopped the search", False
+        steepness = float(self._slopes(self._best()).sum())
+        if steepness <= tol:
+            return f"the relative gradient is {steepness:.1e}, at most tol={tol:.1e}", True
         if limit := self._exhausted():
             left = f"with a relative gradient of {steepness:.1e}, above tol={tol:.1e}"
             return f"{limit} reached {left}", False
-        if self._in_vain():
-            return f"folds that judge approved of none of the last {self.patience} points", True
-        if stuck:  # the squared hinge gives the criterion kinks, and a minimum at one has no small gradient
-            return f"no further descent at a relative gradient of {steepness:.1e}", True
-        return None
+        return f"folds that judge approved of none of the last {self.patience} points", True
 
     def _best(self) -> Evaluation:
         """The lowest of what was evaluated to the present tolerance."""

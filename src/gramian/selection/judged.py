@@ -78,6 +78,7 @@ def judged_descents(
             criterion.drive(folds % N_ROLES != role)
             criterion.warm_start = beginning  # not from the end of another path
             descent.forget()
+            descent.models.clear()  # curvature along common values would leap over what judges look for
             first = len(descent.rows)
             descent.evaluate(criterion, n_samples, theta)
             beginning = criterion.warm_start

@@ -1,4 +1,4 @@
-"""Learning hyperparameters: L-BFGS-B on the cross-validation criterion (Seeger §5).
+"""Learning hyperparameters: quasi-Newton steps on the cross-validation criterion (Seeger §5).
 
 Deviates from the paper in
 
@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 
 from gramian.selection.criterion import NoRoles
 from gramian.selection.descent import Criterion, Descent, Evaluation
-from gramian.selection.judged import judged_descents
+from gramian.selection.judged import gain_and_error, judged_descents
 
 UNTOLD = ("judged", "tol")  # of evaluations, which a path does not tell
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
@@ -31,6 +31,9 @@ EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
 # With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
 # an example's log loss, and more where it can go to infinity.
 EXAMPLES_PER_PARAMETER = 200
+# Standard errors by which freed parameters must be better, as folds that do not drive see it: what they choose is the
+# best of several points, and looks better than it is by about as much.
+CONFIDENCE = 1.0
 ROWS_PER_PARAMETER = (
     50  # with fewer rows, coarse searches keep parameters tied: what they would find is noise
 )
@@ -141,10 +144,11 @@ class CrossValidationSearch(BaseEstimator):
     Parameters
     ----------
     tol : float, default=1e-2
-        Stop when moving all log-parameters by one unit would change the criterion by at most this share of it, or when
-        two steps in a row lower it by less than a thirtieth of this share.
+        Stop when moving all log-parameters by one unit would change the criterion by at most this share of it; by at
+        most three times as much, if the quadratic model of the criterion promises to lower it by less than the square
+        of this share; or when two steps in a row lower it by less than that.
     max_evaluations : int, default=50
-        Most evaluations of criterion and gradient on all rows.
+        Most evaluations of criterion and gradient in each stage, on fewer rows and on all of them.
     coarse : int, "auto" or None, default="auto"
         Search on this many rows first and finish on all of them. "auto" takes 250, then 1000 rows, then half of them,
         each if there are twice as many or more.
@@ -275,7 +279,10 @@ class CrossValidationSearch(BaseEstimator):
             verdicts = list(judged_descents(descent, criterion, size, theta, descend))
         except NoRoles:
             return theta, "there are no folds to approve of more than common values", True
-        ends = np.mean([verdict.end.theta for verdict in verdicts], axis=0)
-        theta, last = descent.lowest(criterion, size, ends[None]), verdicts[-1]
+        ends, last = [verdict.end.theta for verdict in verdicts], verdicts[-1]
+        if last.start.judged_losses is not None:  # of a loss that is a sum over examples
+            gain, error = gain_and_error(verdicts)
+            ends = ends if gain > CONFIDENCE * error else [theta]
+        theta = descent.lowest(criterion, size, np.mean(ends, axis=0)[None])
         message = f"folds that did not drive the search chose; in the last one {last.message}"
         return theta, message, last.converged
