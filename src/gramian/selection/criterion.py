@@ -36,6 +36,7 @@ from gramian._core.arrays import (
 )
 from gramian._core.fused import inner
 from gramian.losses.base import weighted
+from gramian.operators import Operator
 from gramian.selection.folds import checked_mask
 from gramian.solvers import Problem, newton
 from gramian.solvers.rkhs.descend import State
