@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gramian._core.arrays import Array, column
+from gramian._core.arrays import Array, as_vector, column, namespace
 from gramian._core.fused import centred
 
 
@@ -164,3 +164,12 @@ class Loss(ABC):
 def weighted(values: Array, weights: Array | None) -> Array:
     """Multiply by the weights of the examples."""
     return values if weights is None else values * column(weights, values)
+
+
+def of_single_examples(loss: Loss, U: Array, Y: Array) -> Any:
+    """Return the loss of each example, shape (n,), of latent values and targets of shape (n, C, 1).
+
+    Examples go to the trailing axis, over which no loss is summed. The loss must be separable.
+    """
+    swapped = (namespace(U).permute_dims(values, (2, 1, 0)) for values in (U, Y))
+    return as_vector(loss.value(*swapped))

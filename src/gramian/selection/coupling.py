@@ -48,11 +48,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian._core.arrays import Array, as_vector, asarray_like, namespace, to_numpy
+from gramian._core.arrays import Array, asarray_like, to_numpy
 from gramian.labels import Coupling, LearnedCoupling
 from gramian.labels.coupling import CouplingOfColumns
 from gramian.labels.structure import contracted
-from gramian.losses.base import weighted
+from gramian.losses.base import of_single_examples, weighted
 from gramian.operators import LabelMixed
 from gramian.selection.prior import Prior
 from gramian.solvers import Problem, newton
@@ -125,13 +125,11 @@ class Paths:
         return Point(relations, solution.coefficients, losses, judged)
 
     def _losses(self, U: Array) -> np.ndarray:
-        """Losses of held-out examples one by one: as trailing columns, over which losses are not summed."""
-        xp, loss = namespace(U), self.folds.loss
-        targets = xp.permute_dims(self.folds.targets, (2, 1, 0))
-        losses = np.zeros(self.judging.shape)
+        """Losses of held-out examples one by one; zero for others."""
+        loss, losses = self.folds.loss, np.zeros(self.judging.shape)
         for k, judges in enumerate(self.judging.T > 0):
-            latent = xp.permute_dims(U[:, :, k : k + 1], (2, 1, 0))
-            losses[judges, k] = as_vector(loss.value(latent, targets))[judges]
+            of_fold = of_single_examples(loss, U[:, :, k : k + 1], self.folds.targets)
+            losses[judges, k] = of_fold[judges]
         return losses
 
     def next_relations(self, point: Point, asked: LearnedCoupling) -> np.ndarray:

@@ -33,9 +33,10 @@ from gramian._core.arrays import (
     float_sum,
     namespace,
     ratio,
+    to_numpy,
 )
 from gramian._core.fused import inner
-from gramian.losses.base import weighted
+from gramian.losses.base import of_single_examples, weighted
 from gramian.operators import Operator
 from gramian.selection.folds import checked_mask
 from gramian.solvers import Problem, newton
@@ -72,6 +73,10 @@ class CrossValidationCriterion:
         Products with the Gram operator in the last evaluation, each for all folds.
     judged : float
         Mean loss of the folds that do not drive, in the last evaluation; see `drive`.
+    judged_losses : ndarray of shape (n_judged,) or None
+        Losses of the examples that they judge by, where the loss is a sum over examples.
+    judging_weights : ndarray of shape (n_judged,)
+        Weights of these examples.
     warm_start : pair of arrays of shape (n, C, n_folds)
         Coefficients and adjoint of the last evaluation, from which the next one starts.
 
@@ -133,7 +138,7 @@ class CrossValidationCriterion:
         """
         training, held_out = self._every
         xp, self.judged = namespace(held_out), np.nan
-        self._trains, driving, self._judging = training, held_out, None
+        self._trains, driving, self._judging, self.judged_losses = training, held_out, None, None
         if folds is not None:
             drives = asarray_like(np.asarray(folds, dtype=float), held_out)
             judging = held_out * (1 - drives)
@@ -141,6 +146,9 @@ class CrossValidationCriterion:
             self._trains = xp.where(judges, 0 * training, training)
             driving = xp.where(judges, 0 * held_out, held_out * drives)
             self._judging = judging / _positive(judging, "judge")
+            weights = to_numpy(judging)
+            self._judged_cells = [np.flatnonzero(column) for column in weights.T]
+            self.judging_weights = weights.T[weights.T > 0]
         self._held_out = driving / _positive(driving, "drive the search")
         self._training = weighted(self._trains, self.problem.weights)
 
@@ -187,6 +195,8 @@ class CrossValidationCriterion:
             tol = max(FINEST_TOL, tol / 100)
         if self._judging is not None:
             self.judged = float_sum(folds.loss.value(U, folds.targets, self._judging))
+            if folds.loss.separable:
+                self.judged_losses = self._losses_of_judged(U)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
         return value - correction, gradient
@@ -205,6 +215,13 @@ class CrossValidationCriterion:
         xp = namespace(self._training)
         count = xp.sum(xp.astype(self._training > 0, self._training.dtype), axis=1)
         return xp.sum(self.warm_start[0], axis=2) / xp.clip(count, min=1)[:, None]
+
+    def _losses_of_judged(self, U: Array) -> np.ndarray:
+        loss, targets, losses = self.problem.loss, self.problem.targets, [np.empty(0)]
+        for k, rows in enumerate(self._judged_cells):
+            if rows.size:
+                losses.append(of_single_examples(loss, U[:, :, k : k + 1], targets)[rows])
+        return np.concatenate(losses)
 
     def _solved_adjoint(
         self, recorder: Recorder, U: Array, r: Array, tol: float

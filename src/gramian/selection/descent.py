@@ -76,6 +76,7 @@ class Evaluation(NamedTuple):
     n_samples: int
     judged: float
     tol: float  # relative gap of its fits
+    judged_losses: np.ndarray | None  # of the single examples behind it
 
 
 class Stop(Exception):
@@ -309,9 +310,9 @@ class Descent:
             )
         seconds, products = time.perf_counter() - self.began, self.criterion.n_products
         judged = getattr(self.criterion, "judged", np.nan)
-        row = Evaluation(
-            theta, value, gradient, products, seconds, self.n_samples, judged, self.tol
-        )
+        losses = getattr(self.criterion, "judged_losses", None)
+        told = {"judged": judged, "tol": self.tol, "judged_losses": losses}
+        row = Evaluation(theta, value, gradient, products, seconds, self.n_samples, **told)
         self.rows.append(row)
         self._tighten(row)
         self.stopped = self.report is not None and bool(self.report(theta, value))

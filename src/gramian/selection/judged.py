@@ -17,7 +17,7 @@ judges saw the loss fall by 0.08 while that of new examples rose by 0.06. With j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,8 @@ class Verdict(NamedTuple):
     ----------
     start, end : Evaluation
         Where the descent began, and its best judged point; the same if judges approved of no other.
+    weights : ndarray of shape (n_judged,)
+        Of the examples that judged.
     message : str
         Why the descent ended.
     converged : bool
@@ -41,8 +43,18 @@ class Verdict(NamedTuple):
 
     start: Evaluation
     end: Evaluation
+    weights: np.ndarray
     message: str
     converged: bool
+
+
+def gain_and_error(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+    """Mean gain over all examples that judged, and its standard error; those of a loss that is a sum over examples."""
+    weights = np.concatenate([verdict.weights for verdict in verdicts])
+    before = np.concatenate([np.asarray(verdict.start.judged_losses) for verdict in verdicts])
+    gains = before - np.concatenate([np.asarray(v.end.judged_losses) for v in verdicts])
+    mean = float(np.average(gains, weights=weights))
+    return mean, float(np.sqrt(np.sum((weights * (gains - mean)) ** 2)) / np.sum(weights))
 
 
 def judged_descents(
@@ -87,7 +99,7 @@ def judged_descents(
                 _, message, converged = descend(theta)
             start, *others = descent.rows[first:]
             end = min([start, *others], key=lambda row: row.judged)
-            yield Verdict(start, end, message, converged)
+            yield Verdict(start, end, criterion.judging_weights, message, converged)
             if descent.stopped:
                 return
     finally:

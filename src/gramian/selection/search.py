@@ -23,7 +23,7 @@ from gramian.selection.criterion import NoRoles
 from gramian.selection.descent import Criterion, Descent, Evaluation
 from gramian.selection.judged import gain_and_error, judged_descents
 
-UNTOLD = ("judged", "tol")  # of evaluations, which a path does not tell
+UNTOLD = ("judged", "judged_losses", "tol")  # of evaluations, which a path does not tell
 COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
 COARSE_ROWS = (250, 1000)  # of the first stages of "auto"; half of all rows follow
 COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
