@@ -577,6 +577,9 @@ def test_some_folds_drive_and_the_others_judge_apart():
     np.testing.assert_allclose(value, expected, rtol=1e-9)
     np.testing.assert_allclose(slope, steep, rtol=1e-3)
     np.testing.assert_allclose(function.judged, jury(theta, tol=1e-12)[0], rtol=1e-5)
+    losses, weights = function.judged_losses, function.judging_weights
+    assert losses.shape == weights.shape == (20,)
+    np.testing.assert_allclose(np.average(losses, weights=weights), function.judged, rtol=1e-12)
     function.drive(None)
     assert np.isnan(function.judged)
     np.testing.assert_allclose(function(theta, tol=1e-12)[0], whole, rtol=1e-6)
