@@ -217,7 +217,10 @@ def test_kernel_values_beyond_all_precision_end_soon(rng):
     X = rng.standard_cauchy((60, 20)) ** 3
     X[0, 0] = 3e10
     Y = rng.integers(0, 2, (60, 3))
-    model = M3LClassifier(1000.0, kernel="linear", intercept_variance=0.0, tol=1e-6).fit(X, Y)
+    model = M3LClassifier(
+        1000.0, kernel="linear", intercept_variance=0.0, tol=1e-6, solver="blocked"
+    )
+    model.fit(X, Y)
     assert model.solution_.status == "stalled"
     assert model.solution_.n_iter < 150
 
