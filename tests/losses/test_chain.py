@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,7 +202,7 @@ def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid):
 
 def directions_in_rows(case):
     """The directions of `sum_directions` as rows of scores, (rows, C, k)."""
-    Z = sum_directions(case.layout)
+    Z = sum_directions(case.layout).toarray().reshape(1 + case.layout.n_extra, case.C, -1)
     return np.concatenate([np.broadcast_to(Z[0], (case.n, *Z[0].shape)), Z[1:]])
 
 
@@ -211,7 +212,7 @@ def test_curvature_in_sums_is_exact_where_labels_are_independent(ends):
     case.U[case.n : case.n + 3] = 0.0  # no transitions
     curvature = case.loss().curvature(case.U, case.Y, case.weights)
     Z, H = curvature.sums()
-    assert Z.shape == (1 + case.layout.n_extra, 3, len(H))
+    assert Z.shape == (3 * (1 + case.layout.n_extra), len(H))
     Z = directions_in_rows(case)
     products = np.stack([curvature.apply(z) for z in np.moveaxis(Z, 2, 0)], axis=2)
     np.testing.assert_allclose(H, np.einsum("rck,rcl->kl", Z, products), atol=1e-12)
@@ -229,6 +230,17 @@ def test_a_column_of_transitions_and_its_start_are_what_a_function_is():
         np.testing.assert_allclose(curvature.apply(Z @ nothing), 0, atol=1e-12)
         np.testing.assert_allclose(H @ nothing, 0, atol=1e-12)
     assert np.linalg.eigvalsh(H).min() > -1e-12
+
+
+def test_sums_of_many_labels_are_sparse_and_left_out_where_they_do_not_fit():
+    C = 200
+    case = Case(0, [2, 1], C)
+    curvature = case.loss().curvature(case.U, case.Y, case.weights)
+    Z, H = curvature.sums()
+    assert Z.nnz == 2 * C * C + 2 * C
+    assert H.shape == (5 * C - 1, 5 * C - 1)
+    with sklearn.config_context(working_memory=1):  # MiB
+        assert curvature.sums() is None
 
 
 @several

@@ -30,13 +30,13 @@ class Curvature(ABC):
         """Return about the diagonal of W, of the shape of U, or None if it is not known."""
         return None
 
-    def sums(self) -> tuple[Array, Array] | None:
+    def sums(self) -> tuple[Any, Array] | None:
         """Return directions in which an intercept and rows of no example about cancel, and the curvature in them.
 
         Returns
         -------
-        directions : array of shape (1 + rows of U that belong to no example, C, k)
-            The first row is that of the intercept.
+        directions : sparse array of shape ((1 + rows of U that belong to no example) C, k)
+            The first C entries are those of the intercepts.
         curvature : array of shape (k, k)
             None in the place of both if there are no such directions.
         """

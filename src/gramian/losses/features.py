@@ -105,7 +105,7 @@ class FeatureCurvature(Curvature):
     def jacobi(self) -> Array | None:
         return None if self._own is None else self.map.squares(self._own)
 
-    def sums(self) -> tuple[Array, Array] | None:
+    def sums(self) -> tuple[Any, Array] | None:
         return self.curvature.sums() if self.map.intercept else None
 
     def grams(self) -> Iterator[Array | None]:

@@ -24,9 +24,12 @@ from typing import Any
 import numpy as np
 
 from gramian._core.arrays import Array
+from gramian._core.memory import working_memory
 from gramian.losses.base import Curvature, CurvatureDifference, Loss
 from gramian.losses.chain.marginals import ChainLayout, ChainMarginals
 from gramian.losses.chain.sums import sum_curvature, sum_directions
+
+COPIES_OF_SUMS = 4  # of the curvature in sums, which has 25 C² numbers: parts, systems and a factor
 
 
 class ChainCurvature(Curvature):
@@ -65,8 +68,10 @@ class ChainCurvature(Curvature):
         variances = np.maximum(0.0, pairs - self.marginals.squared_pairs())  # rounding
         return layout.join(expected * np.maximum(0.0, 1 - share), variances)
 
-    def sums(self) -> tuple[Array, Array]:
+    def sums(self) -> tuple[Any, Array] | None:
         layout, (expected, _) = self.marginals.layout, self._expectations
+        if COPIES_OF_SUMS * 8 * (5 * layout.n_classes) ** 2 > working_memory():
+            return None
         return sum_directions(layout), sum_curvature(layout, expected[0], self._spread[0])
 
     @cached_property

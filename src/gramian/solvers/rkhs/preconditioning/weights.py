@@ -19,6 +19,7 @@ cancel (`losses.chain.sums`): there the parts of H overestimate the curvature mo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -44,7 +45,7 @@ class WeightPreconditioner:
         Of H.
     grams : iterable of ndarray of shape (m, m) or None, default=()
         H of the first rows, one for each output, or one for all of them; none where the diagonal is used.
-    sums : pair of ndarray of shape (rows, C, k) and (k, k), default=None
+    sums : pair of sparse array of shape (rows C, k) and ndarray of shape (k, k), default=None
         Z on the last rows, and ``Zᵀ H Z``.
 
     Examples
@@ -69,7 +70,7 @@ class WeightPreconditioner:
         problem: Problem,
         diagonal: np.ndarray,
         grams: Iterable[np.ndarray | None] = (),
-        sums: tuple[np.ndarray, np.ndarray] | None = None,
+        sums: tuple[Any, np.ndarray] | None = None,
     ):
         own = np.asarray(problem.operator.diagonal(problem.shape[1]), dtype=np.float64)
         self._share = problem.strength / (problem.strength + diagonal * own[:, :, None])
@@ -83,9 +84,9 @@ class WeightPreconditioner:
         self._sums = None
         if sums is not None:
             Z, H = sums
-            flat, last = Z.reshape(-1, len(H)), len(own) - len(Z)
-            prior = strength * flat.T @ (flat / own[last:].reshape(-1, 1))
-            self._sums = flat, _cholesky((H + prior) / strength), last
+            last = len(own) - Z.shape[0] // own.shape[1]
+            prior = (Z.T @ Z.multiply(1 / own[last:].reshape(-1, 1))).toarray()
+            self._sums = Z, _cholesky(H / strength + prior), last
 
     def apply(self, r: np.ndarray, Kr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P r and 𝒦 P r."""
@@ -98,7 +99,7 @@ class WeightPreconditioner:
                 Pr[:m, outputs, 0], KPr[:m, outputs, 0] = solved / self._own[:m, outputs], solved
         if self._sums is not None and self._sums[1] is not None:
             Z, factor, last = self._sums
-            right = Z.T @ r[last:].reshape(len(Z), -1)
+            right = Z.T @ r[last:].reshape(Z.shape[0], -1)
             added = Z @ cho_solve((factor, True), right, check_finite=False)
             added = added.reshape(r[last:].shape)
             Pr[last:] += added / self._own[last:, :, None]
