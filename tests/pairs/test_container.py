@@ -183,9 +183,13 @@ class TestBadInput:
             Pairs(LEFT, RIGHT, index, [0, 1])
 
     def test_right_index_names_its_table(self):
-        with pytest.raises(ValueError, match=r"right_index .* rows of right; got 5 .* 5 rows"):
+        with pytest.raises(
+            ValueError, match=r"right_index .* got 5 .* numbers of right, which has 5 rows"
+        ):
             Pairs(LEFT, RIGHT, [0], [5])
-        with pytest.raises(ValueError, match=r"right_index .* rows of left; got 7 .* 7 rows"):
+        with pytest.raises(
+            ValueError, match=r"right_index .* got 7 .* numbers of left, which has 7 rows"
+        ):
             Pairs(LEFT, None, [0], [7])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -57,3 +57,38 @@ def checked_table(name: str, table: Any, rows: str, encoding: str) -> Any:
             "Impute or drop them first."
         )
     return table
+
+
+def checked_whole_numbers(
+    name: str, values: Any, most: int, shape: str, meaning: str
+) -> np.ndarray:
+    """Return whole numbers from 0 to ``most`` as a new int64 array.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for messages.
+    values : array of shape (n,)
+    most : int
+    shape : str
+        The shape that is asked for and what a number belongs to, for messages.
+    meaning : str
+        What the numbers count, for messages.
+    """
+    numbers = given_array(name, values)
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must have shape {shape}; got {numbers.shape}.")
+    if numbers.dtype.kind not in "iu":
+        for position, value in enumerate(numbers.tolist()):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise TypeError(
+                    f"{name} must hold integers; got {value!r} at position {position}. "
+                    f"These are {meaning}."
+                )
+    bad = np.flatnonzero((numbers < 0) | (numbers > most))
+    if len(bad):
+        raise ValueError(
+            f"{name} must lie between 0 and {most}; got {numbers[bad[0]]} at position {bad[0]}. "
+            f"These are {meaning}."
+        )
+    return np.array(numbers, dtype=np.int64)

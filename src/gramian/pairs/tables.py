@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian._core import tables
-from gramian._core.arrays import given_array
 
 
 class Side(NamedTuple):
@@ -49,25 +48,13 @@ def checked_table(name: str, table: Any) -> Any:
 
 def checked_index(name: str, index: Any, table: str, n_objects: int) -> np.ndarray:
     """Return row numbers of a table as a new int64 array of shape (n,)."""
-    values = given_array(name, index)
-    if values.ndim != 1:
-        raise ValueError(
-            f"{name} must have shape (n,), one row number for each pair; got {values.shape}."
-        )
-    if values.dtype.kind not in "iu":
-        for position, value in enumerate(values.tolist()):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(
-                    f"{name} must hold integers, the rows of {table}; got {value!r} at position {position}. "
-                    "Ids are looked up by Pairs.from_frame."
-                )
-    bad = np.flatnonzero((values < 0) | (values >= n_objects))
-    if len(bad):
-        raise ValueError(
-            f"{name} must lie between 0 and {n_objects - 1}, the rows of {table}; "
-            f"got {values[bad[0]]} at position {bad[0]}, and {table} has {n_objects} rows."
-        )
-    return np.array(values, dtype=np.int64)
+    return tables.checked_whole_numbers(
+        name,
+        index,
+        n_objects - 1,
+        "(n,), one row number for each pair",
+        f"row numbers of {table}, which has {n_objects} rows (Pairs.from_frame looks up ids)",
+    )
 
 
 def checked_ids(side: str, ids: Any, table: Any, n_objects: int) -> np.ndarray | None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian._core.arrays import given_array
-from gramian._core.tables import checked_table, is_frame
+from gramian._core.tables import checked_table, checked_whole_numbers, is_frame
 from gramian._core.validation import check_present, listed
 
 
@@ -19,25 +18,13 @@ def checked_positions(name: str, table: Any) -> Any:
 
 def checked_lengths(lengths: Any, n_positions: int) -> np.ndarray:
     """Return the lengths of sequences that fill ``n_positions`` rows as a new int64 array."""
-    values = given_array("lengths", lengths)
-    if values.ndim != 1:
-        raise ValueError(
-            f"lengths must have shape (n_sequences,), one number for each sequence; got {values.shape}."
-        )
-    if values.dtype.kind not in "iu":
-        for i, value in enumerate(values.tolist()):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(
-                    f"lengths must hold integers, the number of positions of each sequence; "
-                    f"got {value!r} at position {i}."
-                )
-    bad = np.flatnonzero((values < 0) | (values > n_positions))
-    if len(bad):
-        raise ValueError(
-            f"lengths must lie between 0 and {n_positions}, the number of rows of positions; "
-            f"got {values[bad[0]]} at position {bad[0]}."
-        )
-    checked = np.array(values, dtype=np.int64)
+    checked = checked_whole_numbers(
+        "lengths",
+        lengths,
+        n_positions,
+        "(n_sequences,), one number for each sequence",
+        f"numbers of positions, of which there are {n_positions} rows",
+    )
     if checked.sum() != n_positions:
         raise ValueError(
             f"lengths must add up to {n_positions}, the number of rows of positions; they add up to {checked.sum()}. "

@@ -29,7 +29,6 @@ from gramian._core.compilation import read_only
 from gramian.kernels import Kernel
 from gramian.operators.inputs.gram_rows import GramRows, check_diagonal
 
-
 ONE, TWO = np.uint64(1), np.uint64(2)  # steps along entries, which are counted without a sign
 
 
@@ -195,7 +194,9 @@ def panel_dot(X, i, Z, first, last, out):
         out[c] = 0.0
     start, end = _span(X, i)
     paired = start + (end - start) // TWO * TWO
-    for e in range(start, paired, TWO):  # two entries at a time: half as many loads and stores of out
+    for e in range(
+        start, paired, TWO
+    ):  # two entries at a time: half as many loads and stores of out
         j, value = _entry(X, i, e)
         k, other = _entry(X, i, e + ONE)
         row, next_row = Z[j], Z[k]
