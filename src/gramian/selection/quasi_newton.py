@@ -24,6 +24,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
+from gramian._core.threads import single_threaded_blas
+
 LEAST_SHARE = 0.2  # of the curvature along a step that an update leaves
 GOAL = 1e-10  # slope of the model at its minimum, relative to its slope at the beginning
 
@@ -57,6 +59,7 @@ def updated(B: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
     return B - np.outer(along, along) / bend + np.outer(change, change) / float(step @ change)
 
 
+@single_threaded_blas()  # threads would take longer to wake than the whole minimiser
 def lowest_in_box(
     B: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, float]:

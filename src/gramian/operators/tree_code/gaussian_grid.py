@@ -24,13 +24,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.ndimage import convolve1d
 
 from gramian._core.threads import side_by_side, single_threaded_blas
 from gramian.operators import costs
-from gramian.operators.tree_code.grid_loops import Rule, Side, interpolate
+from gramian.operators.tree_code.grid_loops import Rule, Side, add_to_nodes, sum_over_nodes
 from gramian.operators.tree_code.task import Task
 
 ORDERS = range(4, 25)  # p
@@ -42,7 +43,7 @@ FARTHEST_GAP = 24  # ℓ between cells, beyond which all sources together count 
 # up to 32 MiB.
 COLUMNS_AT_A_TIME = 4
 SMALL_NODES = 2**19
-PART_POINTS = 2**11  # of the work of a thread: few enough for interruptions to get through
+PART_POINTS = 2**12  # of the work of a thread: few enough for interruptions to get through
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +87,9 @@ class GaussianGrid:
             columns = slice(first, first + step)
             grid = self._through(self._spread(B[:, columns]))
             ordered = np.empty((len(out), grid.shape[1]))
-            self._interpolate(self.targets, ordered, grid, to_nodes=False)
+            share_cells(sum_over_nodes, self.targets, self.rule, grid, ordered)
             out[self.targets.order, columns] = ordered
         return out
-
-    def _interpolate(
-        self, side: Side, values: np.ndarray, grid: np.ndarray, to_nodes: bool
-    ) -> None:
-        parts = list(_parts(side))
-
-        def task(part: int) -> None:
-            interpolate(*parts[part], side, self.rule, values, grid, to_nodes)
-
-        side_by_side(task, len(parts))
 
     def _spread(self, B: np.ndarray) -> np.ndarray:
         """From points to the nodes of all features, shape (k, N_1, ..., N_d)."""
@@ -106,7 +97,7 @@ class GaussianGrid:
         d = len(side.shape)
         y = np.take(B, side.order, axis=0).astype(np.float64)
         grid = np.zeros((math.prod(side.shape), k, p**d))
-        self._interpolate(side, y, grid, to_nodes=True)
+        share_cells(add_to_nodes, side, self.rule, y, grid)
         # (c_1, ..., c_d, k, p^d) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
         split = grid.reshape(*side.shape, k, *(p,) * d)
         axes = [d, *(axis for f in range(d) for axis in (f, d + 1 + f))]
@@ -121,6 +112,17 @@ class GaussianGrid:
         split = nodes.reshape(k, *(size for c in self.targets.shape for size in (c, p)))
         axes = [*range(1, 2 * d, 2), 0, *range(2, 2 * d + 1, 2)]
         return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p**d)
+
+
+def share_cells(loop: Any, side: Side, rule: Rule, *arrays: np.ndarray) -> None:
+    """Call a loop for ranges of cells that hold about as many points each, shared by threads."""
+    shares = np.arange(0, len(side.points) + PART_POINTS, PART_POINTS)
+    ends = np.unique(np.minimum(np.searchsorted(side.starts, shares), side.cells.size)).tolist()
+
+    def task(part: int) -> None:
+        loop(ends[part], ends[part + 1], side, rule, *arrays)
+
+    side_by_side(task, len(ends) - 1)
 
 
 def find_gaussian_grid(task: Task, most_work: float) -> GaussianGrid | None:
@@ -227,16 +229,6 @@ def _side(points: np.ndarray, h: float) -> Side:
     starts = np.append(starts, len(points))
     points = np.take(points, order, axis=0)
     return Side(points, order, occupied, starts, shape, half, corner)
-
-
-def _parts(side: Side) -> Iterator[tuple[int, int]]:
-    """Ranges of occupied cells that hold about PART_POINTS points."""
-    first, n_cells = 0, side.cells.size
-    while first < n_cells:
-        last = int(np.searchsorted(side.starts, side.starts[first] + PART_POINTS, side="right")) - 1
-        last = min(n_cells, max(first + 1, last))
-        yield first, last
-        first = last
 
 
 def _chebyshev(p: int) -> Rule:

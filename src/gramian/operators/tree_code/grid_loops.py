@@ -48,7 +48,7 @@ def _cell(number, shape, half, corner, p):
     return centre, np.empty(p), np.empty(p ** (d - 1))
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FLAGS, error_model="numpy")
 def _weights(x, centre, half, rule, each, outer):
     """Interpolation weights of a point: the last feature into ``each``, products of all others into ``outer``."""
     unit, barycentric = rule
@@ -56,20 +56,17 @@ def _weights(x, centre, half, rule, each, outer):
     outer[0], filled = 1.0, 1
     for f in range(d):
         t = (x[f] - centre[f]) / half[f]
-        total, node = 0.0, -1
+        total = 0.0
         for q in range(p):
-            gap = t - unit[q]
-            if gap == 0.0:
-                node = q
-                break
-            each[q] = barycentric[q] / gap
+            each[q] = barycentric[q] / (t - unit[q])
             total += each[q]
-        if node >= 0:
-            each[:] = 0.0
-            each[node] = 1.0
-        else:
+        if np.isfinite(total):
+            factor = 1.0 / total
             for q in range(p):
-                each[q] /= total
+                each[q] *= factor
+        else:  # the point is a node
+            for q in range(p):
+                each[q] = 1.0 if t == unit[q] else 0.0
         if f < d - 1:
             for a in range(filled - 1, -1, -1):
                 for q in range(p - 1, -1, -1):
@@ -77,40 +74,39 @@ def _weights(x, centre, half, rule, each, outer):
             filled *= p
 
 
-@njit(cache=True, fastmath=FLAGS, inline="always")
-def _add_to_nodes(row, outer, each, value):
-    p = each.size
-    for a in range(outer.size):
-        factor = outer[a] * value
-        for q in range(p):
-            row[a * p + q] += factor * each[q]
-
-
-@njit(cache=True, fastmath=FLAGS, inline="always")
-def _sum_of_nodes(row, outer, each):
-    p, total = each.size, 0.0
-    for a in range(outer.size):
-        part = 0.0
-        for q in range(p):
-            part += each[q] * row[a * p + q]
-        total += outer[a] * part
-    return total
-
-
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def interpolate(first, last, side, rule, values, grid, to_nodes):
-    """Between the points of cells first to last − 1 and their nodes, grid (cells, k, p^d).
-
-    With ``to_nodes`` the values (n, k) of the points are added to the nodes, else they are interpolated from them.
-    """
+def add_to_nodes(first, last, side, rule, values, grid):
+    """Add the values (n, k) of the points of cells first to last − 1 to the nodes, grid (cells, k, p^d)."""
     points, _, cells, starts, shape, half, corner = side
+    p = rule[0].size
     for cell in range(first, last):
         nodes = grid[cells[cell]]
-        centre, each, outer = _cell(cells[cell], shape, half, corner, rule[0].size)
+        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
         for i in range(starts[cell], starts[cell + 1]):
             _weights(points[i], centre, half, rule, each, outer)
             for k in range(values.shape[1]):
-                if to_nodes:
-                    _add_to_nodes(nodes[k], outer, each, values[i, k])
-                else:
-                    values[i, k] = _sum_of_nodes(nodes[k], outer, each)
+                row = nodes[k]
+                for a in range(outer.size):
+                    factor = outer[a] * values[i, k]
+                    for q in range(p):
+                        row[a * p + q] += factor * each[q]
+
+
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def sum_over_nodes(first, last, side, rule, grid, values):
+    """Interpolate from the nodes, grid (cells, k, p^d), to the points of cells first to last − 1, values (n, k)."""
+    points, _, cells, starts, shape, half, corner = side
+    p = rule[0].size
+    for cell in range(first, last):
+        nodes = grid[cells[cell]]
+        centre, each, outer = _cell(cells[cell], shape, half, corner, p)
+        for i in range(starts[cell], starts[cell + 1]):
+            _weights(points[i], centre, half, rule, each, outer)
+            for k in range(values.shape[1]):
+                row, total = nodes[k], 0.0
+                for a in range(outer.size):
+                    part = 0.0
+                    for q in range(p):
+                        part += each[q] * row[a * p + q]
+                    total += outer[a] * part
+                values[i, k] = total
