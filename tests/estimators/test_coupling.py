@@ -253,7 +253,41 @@ BAD = {
     "vector": ({"coupling": [1.0, 2.0]}, TypeError, ("coupling", "matrix")),
     "small": ({"coupling": np.eye(3)}, ValueError, ("coupling", "12 outputs", "(3, 3)")),
     "skew": ({"coupling": np.triu(R)}, ValueError, ("coupling", "symmetric")),
-    "indefinite": ({"coupling": 1 - np.eye(12)}, ValueError, ("positive semidefinite",)),
+    "indefinite": (
+        {"coupling": 1 - np.eye(12)},
+        ValueError,
+        ("coupling must be positive semidefinite",),
+    ),
+    "terms": (
+        {"coupling": [R, R], "kernel": RBF(1.0)},
+        ValueError,
+        ("coupling", "1 terms", "RBF(length_scale=1)", "got 2"),
+    ),
+    "one term": (
+        {"coupling": LearnedCoupling(summands="apart")},
+        ValueError,
+        ("LearnedCoupling(summands='apart')", "a sum", "RBF"),
+    ),
+    "term": (
+        {"coupling": [R, np.triu(R)], "kernel": RBF(1.0) + RBF(2.0)},
+        ValueError,
+        ("coupling[1]", "symmetric"),
+    ),
+    "terms in a tree": (
+        {"coupling": [R, R], "kernel": RBF(1.0) + RBF(2.0), "hierarchy": TREE},
+        ValueError,
+        ("coupling", "hierarchy=None"),
+    ),
+    "terms of low rank": (
+        {"coupling": [R, R], "kernel": RBF(1.0) + RBF(2.0), "operator": "low_rank"},
+        ValueError,
+        ("operator='low_rank'", "coupling", "2"),
+    ),
+    "summands": (
+        {"coupling": LearnedCoupling(summands="each")},
+        ValueError,
+        ("LearnedCoupling(summands=...)", "'each'"),
+    ),
     "share": ({"coupling": 2, "share": "class"}, ValueError, ("coupling", "share='tied'")),
     "levels": (
         {"kernel": "rbf", "coupling": 2, "hierarchy": TREE, "share": "level"},
@@ -277,6 +311,73 @@ def test_bad_couplings_are_refused(name):
     for word in words:
         assert word in str(caught.value)
     assert not hasattr(model, "dual_coef_")
+
+
+# --- a coupling for each term of a kernel ---------------------------------------------------------
+
+TERMS = RBF(1.0), 0.5 * RBF(4.0)
+OF_TERMS = [R, 2.0 * np.eye(12)]
+
+
+@pytest.mark.parametrize("operator", ["dense", "streamed"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_each_term_of_a_kernel_may_relate_outputs_in_its_own_way(operator, dtype):
+    """Σ_l M_l A S_l, with a certificate."""
+    model = KernelLogisticRegression(
+        TERMS[0] + TERMS[1], coupling=OF_TERMS, regularization=0.5, optimize=None, operator=operator
+    )
+    model.fit(X.astype(dtype), Y)
+    A = model.dual_coef_
+    parts = (k(X_TEST[:5], X) @ A @ S for k, S in zip(TERMS, OF_TERMS, strict=True))
+    U = sum(parts) + model.intercept_
+    tolerance = {"atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-8}
+    found = model.decision_function(X_TEST[:5].astype(dtype))
+    np.testing.assert_allclose(found, U, **tolerance)
+    np.testing.assert_array_equal(model.coupling_, np.stack(OF_TERMS))
+    check_certificate(model, X[:30].astype(dtype), np.arange(30) % 12)
+
+
+def test_one_coupling_for_all_terms_is_the_same_for_each():
+    settings = {"kernel": TERMS[0] + TERMS[1], "regularization": 0.5, "optimize": None}
+    one, each = (KernelLogisticRegression(**settings, coupling=c).fit(X, Y) for c in (R, [R, R]))
+    np.testing.assert_allclose(one.predict_proba(X_TEST), each.predict_proba(X_TEST), atol=1e-5)
+    # the variance that they have in common is learned, as that of one coupling is
+    settings.pop("optimize")
+    one, each = (
+        KernelLogisticRegression(**settings | {"regularization": "auto"}, coupling=c).fit(X, Y)
+        for c in (R, [R, R])
+    )
+    np.testing.assert_allclose(one.variances_, each.variances_, rtol=0.02)
+
+
+def test_couplings_of_terms_are_learned(tmp_path):
+    """Outputs share a wide function or a narrow one; the first term is wide."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(-3, 3, size=(300, 1))
+    truth = np.hstack([f(places) * [1.0, -1.0, 0.8] for f in (np.sin, lambda x: np.sin(9 * x))])
+    targets = truth + 0.3 * rng.normal(size=truth.shape)
+    targets[rng.random(targets.shape) < 0.4] = np.nan
+    kernel = RBF(2.0, "fixed") + RBF(0.2, "fixed")
+    together, apart = (
+        KernelRidge(kernel, coupling=LearnedCoupling(summands=summands)).fit(
+            places[:80], targets[:80]
+        )
+        for summands in ("together", "apart")
+    )
+    assert apart.n_couplings_ > 0
+    assert apart.coupling_.shape == (2, 6, 6)
+    errors = [
+        np.mean((model.predict(places[80:]) - truth[80:]) ** 2) for model in (together, apart)
+    ]
+    assert errors[1] < errors[0]
+    copy = pickle.loads(pickle.dumps(apart))
+    np.testing.assert_array_equal(copy.predict(places), apart.predict(places))
+    io = pytest.importorskip("skops.io")
+    io.dump(apart, tmp_path / "model.skops")
+    unknown = io.get_untrusted_types(file=tmp_path / "model.skops")
+    assert all(name.startswith(("gramian.", "sklearn.")) for name in unknown)
+    loaded = io.load(tmp_path / "model.skops", trusted=unknown)
+    np.testing.assert_array_equal(loaded.predict(places), apart.predict(places))
 
 
 # --- beside a tree --------------------------------------------------------------------------------

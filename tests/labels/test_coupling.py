@@ -108,7 +108,7 @@ def test_factors_are_parameters_as_they_are():
 
 def test_a_coupling_is_described_like_an_estimator():
     asked = LearnedCoupling(rank=3)
-    assert clone(asked).get_params() == {"rank": 3, "diagonal": "tied"}
+    assert clone(asked).get_params() == {"rank": 3, "diagonal": "tied", "summands": "together"}
     assert repr(asked) == "LearnedCoupling(rank=3)"
     asked.check()
     LearnedCoupling("auto", "free").check()

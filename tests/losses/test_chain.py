@@ -21,14 +21,15 @@ from gramian.losses.chain.sums import sum_directions
 class Case:
     """Random chains, and the same things by enumeration."""
 
-    def __init__(self, seed, lengths, C, *, ends=True, forbid=False, scale=2.0):
+    def __init__(self, seed, lengths, C, *, ends=True, forbid=False, moving=False, scale=2.0):
         rng = np.random.default_rng(seed)
         self.rng, self.lengths, self.C, self.n = rng, lengths, C, sum(lengths)
         self.allowed = None
         if forbid:
             self.allowed = rng.random((C + 2, C)) < 0.7
             self.allowed[:, 0] = True  # so that some path is left
-        self.layout = ChainLayout(np.array(lengths, dtype=int), C, ends, self.allowed)
+        self.layout = ChainLayout(np.array(lengths, dtype=int), C, ends, self.allowed, moving)
+        self.own = self.n + C + (2 if ends else 0)  # where rows of moving transitions begin
         self.rows = self.n + self.layout.n_extra
         self.U = scale * rng.normal(size=(self.rows, C))
         self.codes = np.zeros(self.n, dtype=int) if forbid else rng.integers(C, size=self.n)
@@ -42,7 +43,8 @@ class Case:
 
     def loss(self, partial=False):
         kind = PartialChainLikelihood if partial else ChainLikelihood
-        return kind(self.lengths, self.C, ends=self.layout.ends, allowed=self.allowed)
+        options = {"ends": self.layout.ends, "moving": self.layout.moving, "allowed": self.allowed}
+        return kind(self.lengths, self.C, **options)
 
     def paths(self, s):
         """All labels of a sequence with their scores; what is not allowed is left out."""
@@ -61,6 +63,10 @@ class Case:
             score = sum(self.U[at + t, b] for t, b in enumerate(path)) + sum(
                 T[a, b] for a, b in steps
             )
+            if self.layout.moving:
+                score += sum(
+                    self.U[self.own + (at + t) * C + a, b] for t, (a, b) in enumerate(steps, 1)
+                )
             if self.layout.ends:
                 score += ends[0, path[0]] + ends[1, path[-1]]
             out.append((path, score))
@@ -87,8 +93,10 @@ class Case:
         out = np.zeros((self.rows, self.C))
         for t, b in enumerate(path):
             out[at + t, b] += 1
-        for a, b in itertools.pairwise(path):
+        for t, (a, b) in enumerate(itertools.pairwise(path), 1):
             out[self.n + a, b] += 1
+            if self.layout.moving:
+                out[self.own + (at + t) * self.C + a, b] += 1
         if self.layout.ends and path:
             out[self.n + self.C, path[0]] += 1
             out[self.n + self.C + 1, path[-1]] += 1
@@ -117,6 +125,7 @@ cases = st.builds(
     C=st.integers(1, 4),
     ends=st.booleans(),
     forbid=st.booleans(),
+    moving=st.booleans(),
 )
 several = settings(max_examples=40, deadline=None)
 
@@ -138,8 +147,11 @@ def domain(request, monkeypatch):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("ends", [False, True])
-def test_value_gradient_and_curvature_are_those_of_an_enumeration(domain, seed, forbid, ends):
-    case = Case(seed, [3, 1, 0, 4, 2][seed % 3 :], 3, ends=ends, forbid=forbid)
+@pytest.mark.parametrize("moving", [False, True])
+def test_value_gradient_and_curvature_are_those_of_an_enumeration(
+    domain, seed, forbid, ends, moving
+):
+    case = Case(seed, [3, 1, 0, 4, 2][seed % 3 :], 3, ends=ends, forbid=forbid, moving=moving)
     check(case)
 
 
@@ -187,8 +199,9 @@ def check(case):
 
 
 @pytest.mark.parametrize("forbid", [False, True])
-def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid):
-    case = Case(1, [3, 1, 0, 4, 2], 3, forbid=forbid)
+@pytest.mark.parametrize("moving", [False, True])
+def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid, moving):
+    case = Case(1, [3, 1, 0, 4, 2], 3, forbid=forbid, moving=moving)
     curvature = case.loss().curvature(case.U, case.Y, case.weights)
     pairs = curvature.marginals.pair_marginals()
     if domain == "logarithms":  # sequences without messages count as if all pairs were rare
@@ -196,8 +209,10 @@ def test_variances_of_pairs_are_those_of_their_marginals(domain, forbid):
     else:
         pairs_squared = pairs**2
     weights = case.weights[: case.n, None, None]
-    found = curvature.jacobi()[case.n : case.n + 3]
-    np.testing.assert_allclose(found, (weights * (pairs - pairs_squared)).sum(axis=0)[:, :, None])
+    found, variances = curvature.jacobi()[:, :, 0], weights * (pairs - pairs_squared)
+    np.testing.assert_allclose(found[case.n : case.n + 3], variances.sum(axis=0))
+    if moving:
+        np.testing.assert_allclose(found[case.own :], variances.reshape(-1, 3))
 
 
 def directions_in_rows(case):
@@ -257,8 +272,9 @@ def test_best_paths_are_those_of_an_enumeration(case, k):
         at += L
 
 
-def test_problems_in_lockstep_are_those_one_by_one():
-    case = Case(5, [3, 2, 4, 1], 3)
+@pytest.mark.parametrize("moving", [False, True])
+def test_problems_in_lockstep_are_those_one_by_one(moving):
+    case = Case(5, [3, 2, 4, 1], 3, moving=moving)
     loss, rng = case.loss(), np.random.default_rng(0)
     U, V = (rng.normal(size=(*case.U.shape, 3)) for _ in range(2))
     weights = rng.uniform(0, 1, size=(case.rows, 3)) * (rng.random((case.rows, 3)) < 0.7)

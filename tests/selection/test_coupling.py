@@ -20,7 +20,7 @@ from gramian.selection.coupling import (
     POWER,
     Paths,
     learn_coupling,
-    relation_of,
+    relations_of,
 )
 from gramian.selection.prior import GramSettings, assemble_prior
 from gramian.selection.ridge_criterion import choose_criterion
@@ -80,13 +80,13 @@ def test_each_turn_lowers_the_objective(own):
     K, root = RBF(1.5)(X), np.sqrt(own)
 
     def moments(point):
-        R, A = point.relations[-1], point.coefficients[:, :, -1] * root
+        R, A = point.relations[-1, 0], point.coefficients[:, :, -1] * root
         return R @ A.T @ K @ A @ R
 
-    point = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+    point = paths.fitted(np.tile(np.eye(4), (4, 1, 1, 1)), None)
     for _ in range(3):
         following = paths.next_relations(point, LearnedCoupling())
-        R, F = following[-1], moments(point)
+        R, F = following[-1, 0], moments(point)
         np.testing.assert_allclose(np.trace(R), 4, rtol=0.01)
         values, vectors = np.linalg.eigh(R)
         large = values > 2 * LEAST_EIGENVALUE  # others are held where they are
@@ -114,7 +114,7 @@ def test_what_a_fold_holds_out_does_not_change_its_relation():
         Y = np.where(held_out[:, :1] > 0, sign * LATENT, LATENT)
         problem = Problem(LabelMixed([(OPERATORS["dense"](), Scalar(2.0))]), Squared(), Y, 0.5)
         paths = Paths(problem, (training, held_out), np.full(4, 2.0))
-        point = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+        point = paths.fitted(np.tile(np.eye(4), (4, 1, 1, 1)), None)
         relations.append(paths.next_relations(point, LearnedCoupling()))
     np.testing.assert_array_equal(relations[0][0], relations[1][0])
     assert not np.allclose(relations[0][3], relations[1][3])
@@ -127,11 +127,11 @@ def test_points_are_those_of_fits_one_by_one():
     weights = 1.0 + np.arange(len(X)) % 2
     problem = Problem(LabelMixed(terms), Softmax(), ONE_HOT, 0.5, weights)
     paths = Paths(problem, (training, held_out), np.full(4, 2.0))
-    start = paths.fitted(np.tile(np.eye(4), (4, 1, 1)), None)
+    start = paths.fitted(np.tile(np.eye(4), (4, 1, 1, 1)), None)
     point = paths.fitted(paths.next_relations(start, LearnedCoupling()), start.coefficients)
     judged = 0.0
     for k in range(3):
-        operator = LabelMixed([(terms[0][0], Coupling(point.relations[k], 2.0)), terms[1]])
+        operator = LabelMixed([(terms[0][0], Coupling(point.relations[k, 0], 2.0)), terms[1]])
         alone = newton(Problem(operator, Softmax(), ONE_HOT, 0.5, weights * training[:, k]))
         rows = held_out[:, k] > 0
         judged += Softmax().value(alone.latent[rows], ONE_HOT[rows], weights[rows])
@@ -144,8 +144,8 @@ def test_points_are_those_of_fits_one_by_one():
 @pytest.mark.parametrize("kind", ["tied", "free"])
 def test_a_number_of_factors_leaves_a_diagonal_beside_them(kind):
     V = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    moments = (V * [8.0, 4.0, 0.1, 0.05, 0.02]) @ V.T
-    R = relation_of(moments, LearnedCoupling(2, kind))
+    moments = ((V * [8.0, 4.0, 0.1, 0.05, 0.02]) @ V.T)[None]
+    (R,) = relations_of(moments, LearnedCoupling(2, kind))
     np.testing.assert_allclose(np.trace(R), 5, rtol=1e-3)
     values = np.linalg.eigvalsh(R)
     assert values[0] > 0
@@ -154,11 +154,20 @@ def test_a_number_of_factors_leaves_a_diagonal_beside_them(kind):
         common = R - values[0] * np.eye(5)
         assert np.linalg.matrix_rank(common, tol=1e-8) == 2
     else:
-        full = relation_of(moments, LearnedCoupling())
+        (full,) = relations_of(moments, LearnedCoupling())
         np.testing.assert_allclose(np.diag(R), np.diag(full))
-    many = relation_of(moments, LearnedCoupling(5, kind))
-    np.testing.assert_array_equal(many, relation_of(moments, LearnedCoupling()))
-    np.testing.assert_array_equal(relation_of(np.zeros((3, 3)), LearnedCoupling()), np.eye(3))
+    many = relations_of(moments, LearnedCoupling(5, kind))
+    np.testing.assert_array_equal(many, relations_of(moments, LearnedCoupling()))
+    unmoved = relations_of(np.zeros((2, 3, 3)), LearnedCoupling())
+    np.testing.assert_array_equal(unmoved, np.stack([np.eye(3)] * 2))
+
+
+def test_each_term_keeps_its_trace():
+    """Functions of a wide kernel have small norms, which says nothing about how much they are used."""
+    moments = np.stack([np.diag([4.0, 1.0]), 1e-6 * np.diag([1.0, 4.0])])
+    one, other = relations_of(moments, LearnedCoupling(summands="apart"))
+    np.testing.assert_allclose(np.diag(one), np.array([4**POWER, 1.0]) * 2 / (4**POWER + 1))
+    np.testing.assert_allclose(other, one[::-1, ::-1])
 
 
 def data(rank, seed=0, n=72):
@@ -170,15 +179,16 @@ def data(rank, seed=0, n=72):
     return X, functions @ mixture + 0.5 * rng.normal(size=(n, 6))
 
 
-def learned(X, Y, report=lambda value: False, bounds="fixed"):
+def learned(X, Y, report=lambda value: False, bounds="fixed", kernel=None, asked=None):
     """The prior that is learned from folds, and how it was judged."""
-    prior = assemble_prior(Constant(2.0, bounds) * RBF(1.5, bounds), "tied", range(Y.shape[1]))
+    kernel = Constant(2.0, bounds) * RBF(1.5, bounds) if kernel is None else kernel
+    prior = assemble_prior(kernel, "tied", range(Y.shape[1]))
 
     def problem_of(prior):
         operator, _ = prior.operator(X, Y, GramSettings("dense", 1.0), learning=True)
         return Problem(operator, Squared(), Y, 0.5), fold_masks(5, X, Y[:, 0])
 
-    return learn_coupling(prior, problem_of, LearnedCoupling(), report)
+    return learn_coupling(prior, problem_of, asked or LearnedCoupling(), report)
 
 
 def test_outputs_of_one_function_are_found_to_be_related():
@@ -214,6 +224,23 @@ def test_a_smoother_kernel_is_kept_where_judges_like_it():
     np.testing.assert_allclose(prior.variances, 2.0 * 4**steps)
     assert judged.judged_loss < alone.judged_loss
     assert judged.unrelated.judged == alone.unrelated.judged
+
+
+def test_terms_of_a_kernel_relate_outputs_in_their_own_way():
+    """Half of the outputs share a wide function, the other half a narrow one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(90, 1))
+    wide, narrow = np.sin(X), np.sin(9 * X)
+    Y = np.hstack([wide * [1.0, -1.0, 0.8], narrow * [1.0, -1.0, 0.8]])
+    Y += 0.3 * rng.normal(size=Y.shape)
+    kernel = RBF(2.0, "fixed") + RBF(0.2, "fixed")
+    apart, judged = learned(X, Y, kernel=kernel, asked=LearnedCoupling(summands="apart"))
+    together, alike = learned(X, Y, kernel=kernel)
+    assert judged.judged_loss < alike.judged_loss
+    of_wide, of_narrow = apart.coupling.matrix
+    assert np.trace(of_wide[:3, :3]) > 5 * np.trace(of_wide[3:, 3:])
+    assert np.trace(of_narrow[3:, 3:]) > 5 * np.trace(of_narrow[:3, :3])
+    assert together.coupling.matrix.shape == (6, 6)
 
 
 def test_a_report_ends_it():

@@ -181,7 +181,11 @@ def _fits_together(estimator: Any) -> bool:
     C = np.size(getattr(estimator, "classes_", ()))
     allowed_fits = chain.allowed is None or np.shape(chain.allowed) == (C + 2, C)
     n_rows = C + 2 if chain.ends else C
-    return allowed_fits and chain.n_classes == C and rows.shape == (n_rows, C)
+    fits = allowed_fits and chain.n_classes == C and rows.shape == (n_rows, C)
+    if not fits or not chain.moving:
+        return fits
+    pairs = getattr(estimator, "_pair_coef", None)
+    return isinstance(pairs, np.ndarray) and pairs.shape == (len(estimator.dual_coef_), C * C)
 
 
 def load_with_data(

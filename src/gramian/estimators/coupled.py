@@ -18,12 +18,14 @@ class CoupledMachine(FeatureMachine):
     Parameters
     ----------
     |kernel|
-    coupling : "auto", int, LearnedCoupling, matrix or None, default=None
+    coupling : "auto", int, LearnedCoupling, matrix, sequence of matrices or None, default=None
         How outputs are related. A symmetric matrix is taken as it is, a DataFrame by its names: the prior covariance
         of two outputs is the kernel times their entry. "auto" finds out what outputs have in common, a number does so
         with so many common factors, `gramian.labels.LearnedCoupling` with further choices; outputs stay unrelated
         unless folds that did not take part in learning approve. None leaves them unrelated. With a hierarchy the
-        coupling relates what its leaves have for themselves, beside what they share by the tree.
+        coupling relates what its leaves have for themselves, beside what they share by the tree. Where the kernel is a
+        sum, each of its terms may have a coupling of its own: a matrix for each, or
+        ``LearnedCoupling(summands="apart")``.
     |optimize|
     |cv|
     |regularization|
@@ -40,10 +42,10 @@ class CoupledMachine(FeatureMachine):
     Attributes
     ----------
     |classes_|
-    coupling_ : ndarray of shape (n_outputs, n_outputs)
+    coupling_ : ndarray of shape (n_outputs, n_outputs) or (n_terms, n_outputs, n_outputs)
         How outputs are related, if ``coupling`` is not None: the prior covariance of two of them is `kernel_` times
         their entry, or with a hierarchy that of what they have for themselves. The identity if judges did not approve
-        of a coupling.
+        of a coupling. One for each term of the kernel if they have their own.
     n_couplings_ : int
         In how many folds the loss of held-out examples is lower with a coupling; 0 means that judges did not approve,
         and that outputs stay unrelated. For learned couplings.

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gramian.labels import Coupling, LearnedCoupling
+from gramian.labels import Coupling, DenseStructure, LearnedCoupling
 from gramian.labels.correlation.inputs import symmetric_array
+from gramian.labels.coupling import Coregionalization
 from gramian.selection.prior import Prior
 
 
 def learned_coupling(name: str, value: Any) -> LearnedCoupling | None:
     """Return how a coupling is to be learned, None if it is given or absent; refuse what is neither."""
-    if value is None or np.ndim(value) == 2 or hasattr(value, "columns"):
+    if value is None or _n_axes(value) in (2, 3):
         return None
     asked = value
     if isinstance(value, str) and value == "auto":
@@ -25,7 +26,8 @@ def learned_coupling(name: str, value: Any) -> LearnedCoupling | None:
         asked = LearnedCoupling(rank=value)
     if not isinstance(asked, LearnedCoupling):
         raise TypeError(
-            f"{name} must be None, 'auto', a number of factors, a LearnedCoupling or a symmetric matrix, got {value!r}."
+            f"{name} must be None, 'auto', a number of factors, a LearnedCoupling, a symmetric matrix, or one for each "
+            f"term of the kernel, got {value!r}."
         )
     asked.check()
     return asked
@@ -63,13 +65,59 @@ def related(coupling: Any, prior: Prior, outputs: Sequence[Any]) -> Relation:
     n_outputs = len(outputs)
     learned = learned_coupling("coupling", coupling)
     if learned is not None:
-        flat = {"coupling_": np.eye(n_outputs), "n_couplings_": 0, "judged_loss_": np.nan}
+        unrelated = np.eye(n_outputs)
+        if learned.summands == "apart":
+            n_terms = _n_terms(prior, "LearnedCoupling(summands='apart')", 2)
+            unrelated = np.tile(unrelated, (n_terms, 1, 1))
+        flat = {"coupling_": unrelated, "n_couplings_": 0, "judged_loss_": np.nan}
         return Relation(prior, learned if n_outputs > 1 else None, flat)
-    matrix = symmetric_array("coupling", coupling, outputs, "output")
-    if len(matrix) != n_outputs:
-        few = " (two classes have one)" if n_outputs == 1 else ""
-        raise ValueError(
-            f"coupling must have a row and a column for each of {n_outputs} outputs{few}, got {matrix.shape}."
-        )
-    given = Coupling(matrix)
+    given = _given(coupling, prior, outputs)
     return Relation(replace(prior, coupling=given), None, {"coupling_": given.matrix})
+
+
+def _given(coupling: Any, prior: Prior, outputs: Sequence[Any]) -> Coupling | Coregionalization:
+    """The coupling that a matrix is, or one for each term of the kernel."""
+    if _n_axes(coupling) == 2:
+        return Coupling(_matrix("coupling", coupling, outputs))
+    n_terms = _n_terms(prior, "coupling with a matrix for each term of the kernel", 1)
+    if len(coupling) != n_terms:
+        raise ValueError(
+            f"coupling must have one matrix for each of {n_terms} terms of the kernel {prior.kernels[0]!r}, got "
+            f"{len(coupling)}."
+        )
+    named = ((f"coupling[{k}]", matrix) for k, matrix in enumerate(coupling))
+    return Coregionalization(np.stack([_matrix(name, matrix, outputs) for name, matrix in named]))
+
+
+def _n_axes(value: Any) -> int:
+    """2 for a matrix, and 3 for several of them; lists are told by their first entry."""
+    if isinstance(value, (list, tuple)) and value:
+        return 1 + np.ndim(value[0])
+    return np.ndim(value)
+
+
+def _matrix(name: str, matrix: Any, outputs: Sequence[Any]) -> np.ndarray:
+    """A symmetric, positive semidefinite matrix in the order of the outputs."""
+    array = symmetric_array(name, matrix, outputs, "output")
+    if len(array) != len(outputs):
+        few = " (two classes have one)" if len(outputs) == 1 else ""
+        raise ValueError(
+            f"{name} must have a row and a column for each of {len(outputs)} outputs{few}, got {array.shape}."
+        )
+    return DenseStructure(array, name).matrix
+
+
+def _n_terms(prior: Prior, what: str, least: int) -> int:
+    """The number of terms of the kernel, each of which may relate outputs in its own way."""
+    if prior.taxonomy is not None:
+        raise ValueError(
+            f"{what} cannot be used with a hierarchy, whose nodes have one kernel: use one coupling for all terms of "
+            "the kernel, or hierarchy=None."
+        )
+    kernel = prior.kernels[0]
+    n_terms = len(kernel.addends())
+    if n_terms < least:
+        raise ValueError(
+            f"{what} needs a kernel that is a sum, such as RBF(1.0) + RBF(10.0); got {kernel!r}."
+        )
+    return n_terms

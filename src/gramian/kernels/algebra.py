@@ -119,6 +119,9 @@ class Sum(_Composite):
     def summands(self) -> list[tuple[float, Kernel]]:
         return self.left.summands() + self.right.summands()
 
+    def addends(self) -> list[Kernel]:
+        return self.left.addends() + self.right.addends()
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{self.left!r} + {self.right!r}"
 

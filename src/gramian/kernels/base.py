@@ -170,6 +170,10 @@ class Kernel(ABC, BaseEstimator):
         """Return the terms of a sum with their constant factors: the kernel is ``Σ factor · term``."""
         return [(1.0, self)]
 
+    def addends(self) -> list[Kernel]:
+        """Return the kernels that this one is the sum of, constant factors and log-parameters as they are."""
+        return [self]
+
     def smooth_diag(self, X: Array) -> Array:
         """Return ``k(x_i, z)`` for another example z with the features of x_i: white noise is zero there."""
         return self.diag(X)

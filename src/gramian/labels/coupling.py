@@ -179,6 +179,26 @@ class FactoredCoupling(LabelStructure):
         return self.variance * np.concatenate([in_factors.reshape(-1), self.own * in_own])
 
 
+@dataclass(frozen=True, eq=False)
+class Coregionalization:
+    """Outputs that are related differently by each term of a kernel that is a sum: Σ_l M_l A v R_l.
+
+    The linear model of coregionalisation; with one term it is a `Coupling`.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_terms, n_outputs, n_outputs)
+        R_l, symmetric and positive semidefinite.
+    """
+
+    matrix: np.ndarray
+
+    @property
+    def structures(self) -> list[LabelStructure]:
+        """R_l as label structures."""
+        return [DenseStructure(R) for R in self.matrix]
+
+
 class CouplingOfColumns(LabelStructure):
     """Problems in lockstep whose outputs are related differently: column k of B, of shape (n, C, q), is mixed by S_k.
 
@@ -212,6 +232,9 @@ class LearnedCoupling(BaseEstimator):
     diagonal : {"tied", "free"}, default="tied"
         Whether what outputs keep for themselves, besides a given number of factors, has one variance for all of them,
         or one for each.
+    summands : {"together", "apart"}, default="together"
+        Whether the terms of a kernel that is a sum relate outputs in the same way, or each of them in its own: what
+        outputs have in common over long distances need not be what they have in common over short ones.
 
     Examples
     --------
@@ -225,6 +248,7 @@ class LearnedCoupling(BaseEstimator):
 
     rank: Any = "auto"
     diagonal: str = "tied"
+    summands: str = "together"
 
     def check(self) -> None:
         """Refuse what is no rank and no kind of diagonal."""
@@ -234,3 +258,5 @@ class LearnedCoupling(BaseEstimator):
                 raise TypeError(f"{name} must be a whole number or 'auto', got {self.rank!r}.")
             check_number(name, self.rank, low=1, whole=True)
         check_choice("LearnedCoupling(diagonal=...)", self.diagonal, choices=("tied", "free"))
+        choices = ("together", "apart")
+        check_choice("LearnedCoupling(summands=...)", self.summands, choices=choices)

@@ -185,6 +185,8 @@ class DenseStructure(LabelStructure):
     Parameters
     ----------
     matrix : array of shape (n_outputs, n_outputs)
+    name : str, default="matrix"
+        What errors call it.
 
     Examples
     --------
@@ -194,12 +196,12 @@ class DenseStructure(LabelStructure):
     array([[ 1. , -0.5]])
     """
 
-    def __init__(self, matrix: Any):
-        self.matrix = symmetric_array("matrix", matrix)
+    def __init__(self, matrix: Any, name: str = "matrix"):
+        self.matrix = symmetric_array(name, matrix)
         smallest = np.linalg.eigvalsh(self.matrix)[0]
         if smallest < -1e-8 * np.abs(self.matrix).max(initial=1e-300):
             raise ValueError(
-                f"matrix must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}. "
+                f"{name} must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}. "
                 "Clip the negative eigenvalues or add a multiple of the identity."
             )
 

@@ -12,6 +12,7 @@ from gramian.operators.outputs.intercept import Intercept
 from gramian.operators.outputs.label_mixed import LabelMixed
 from gramian.operators.outputs.lifted import Lifted
 from gramian.operators.outputs.separate import Separate
+from gramian.operators.outputs.transition_functions import TransitionFunctions
 from gramian.operators.outputs.transitions import Transitions
 from gramian.operators.outputs.weights import Weights
 from gramian.operators.pairs.gram import PairGram
@@ -37,6 +38,7 @@ __all__ = [
     "SampledKronecker",
     "Separate",
     "Streamed",
+    "TransitionFunctions",
     "Transitions",
     "TreeCode",
     "Weights",

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._core.arrays import to_numpy
+from gramian._core.validation import check_number
 from gramian.plot._axes import Display, axes_beside, heat_map
 from gramian.plot.correlation import clustered, correlation_of
 
@@ -59,7 +60,7 @@ class CouplingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, names: Any = None, ax: Any = None
+        cls, estimator: Any, *, names: Any = None, term: int = 0, ax: Any = None
     ) -> CouplingDisplay:
         """Plot the coupling of a fitted estimator.
 
@@ -69,6 +70,8 @@ class CouplingDisplay(Display):
             Fitted with ``coupling``, so that it has ``coupling_``.
         names : sequence of str, default=None
             Names of the outputs; by default the classes, or numbers.
+        term : int, default=0
+            Which coupling to draw, where each term of the kernel has its own.
         ax : matplotlib Axes, default=None
             A new figure by default.
 
@@ -82,7 +85,9 @@ class CouplingDisplay(Display):
                 f"estimator must have coupling_, as estimators fitted with coupling=... do; "
                 f"got {type(estimator).__name__}."
             )
-        matrix, classes = estimator.coupling_, getattr(estimator, "classes_", None)
+        matrices = estimator.coupling_.reshape(-1, *estimator.coupling_.shape[-2:])
+        check_number("term", term, low=0, high=len(matrices) - 1, whole=True)
+        matrix, classes = matrices[int(term)], getattr(estimator, "classes_", None)
         if names is None and classes is not None and len(classes) == len(matrix):
             names = to_numpy(classes).tolist()
         return cls.from_matrix(matrix, names, ax=ax)

@@ -1,9 +1,10 @@
 """The prior of label sequences: latent functions of positions, and scores of transitions beside them.
 
-    𝒦 = 𝒦_positions ⊕ τ² (S ⊗ S),        log τ² is the last log-parameter
+    𝒦 = 𝒦_positions ⊕ τ² (S ⊗ S) [⊕ υ M ⊗ I],        log τ² is the last log-parameter
 
 The first is a `Prior` like any other. Scores of transitions, first and last labels depend on no input, see
-`operators.outputs.transitions`.
+`operators.outputs.transitions`. Further scores of transitions may be functions of the position, see
+`operators.outputs.transition_functions`; they are left out while hyperparameters are learned.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from gramian._core.arrays import Array
 from gramian.kernels import Kernel
 from gramian.kernels.parameters import is_fixed
 from gramian.labels import Identity, LabelStructure, TreeStructure
-from gramian.operators import DirectSum, Operator, OperatorRecord, Transitions
+from gramian.operators import (
+    DirectSum,
+    LabelMixed,
+    Operator,
+    OperatorRecord,
+    TransitionFunctions,
+    Transitions,
+)
 from gramian.selection.prior import GramSettings, Prior
 
 
@@ -34,6 +42,8 @@ class ChainPrior:
     variance : float
         τ².
     variance_bounds : pair of float or "fixed"
+    function_variance : float, default=0.0
+        υ, relative to the variance of functions of positions; 0 if transitions depend on no input.
     """
 
     positions: Prior
@@ -41,6 +51,7 @@ class ChainPrior:
     ends: bool
     variance: float
     variance_bounds: Any
+    function_variance: float = 0.0
 
     @property
     def is_independent(self) -> bool:
@@ -139,11 +150,21 @@ class ChainPrior:
         )
         n_ends = 2 if self.ends else 0
         below = Transitions(self.variance, self._structure(), self.n_classes, n_ends, like)
-        return DirectSum([on_positions, below]), record
+        parts = [on_positions, below]
+        if self.function_variance > 0 and not learning:
+            parts.append(self.transition_functions(on_positions))
+        return DirectSum(parts), record
 
     def cross(self, X_new: Array, X: Array, name: str = "auto") -> Operator:
         """The operator from training to new positions, without intercept and transitions."""
         return self.positions.cross(X_new, X, name)
+
+    def transition_functions(self, on_positions: Operator) -> TransitionFunctions:
+        """Scores of transitions for positions, all with the kernel that functions of the positions have in common."""
+        assert isinstance(on_positions, LabelMixed)
+        matrix, structure = on_positions.terms[0]
+        variance = self.function_variance * float(structure.diagonal(1)[0])
+        return TransitionFunctions(matrix, variance, self.n_classes)
 
     def _structure(self) -> LabelStructure:
         """Labels that are neighbours in a tree have similar transitions; the deepest ones have a variance of one."""

@@ -27,7 +27,9 @@ Method
     2. At each point the folds judge: the mean loss of all held-out examples. The path ends when it does not fall.
     3. If it has fallen by more than `CONFIDENCE` of its standard errors over examples, the relation is that of the path
        of all examples at the point that was judged best, else I.
-    4. Related outputs know more of their functions, and bear longer length scales with larger variances. Such a kernel
+    4. With ``summands="apart"`` the kernel is a sum of terms M_l, each with a relation R_l of its own, and each keeps
+       its trace. (With one trace for all of them wide kernels faded, because their functions have small norms.)
+    5. Related outputs know more of their functions, and bear longer length scales with larger variances. Such a kernel
        has a path of its own, and is kept if it is judged to be better (then the next such kernel is tried).
 
 Cost: a warm-started fit of all folds for each point, without gradients, some five to ten of them for each kernel; O(C³)
@@ -50,7 +52,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian._core.arrays import Array, asarray_like, to_numpy
 from gramian.labels import Coupling, LearnedCoupling
-from gramian.labels.coupling import CouplingOfColumns
+from gramian.labels.coupling import Coregionalization, CouplingOfColumns
 from gramian.labels.structure import contracted
 from gramian.losses.base import of_single_examples, weighted
 from gramian.operators import LabelMixed
@@ -72,8 +74,8 @@ class Point(NamedTuple):
 
     Attributes
     ----------
-    relations : ndarray of shape (n_folds + 1, C, C)
-        R of each fold, and of all examples.
+    relations : ndarray of shape (n_folds + 1, n_terms, C, C)
+        R of each fold, and of all examples, for each term of the kernel that has one.
     coefficients : array of shape (n, C, n_folds + 1)
     losses : ndarray of shape (n, n_folds)
         Of held-out examples; zero for others.
@@ -104,7 +106,9 @@ class Paths:
         training, held_out = folds
         columns = np.column_stack([training, np.ones(len(training))])
         weights = weighted(asarray_like(columns, problem.targets), problem.weights)
-        (self.matrix, structure), *self.others = cast(LabelMixed, problem.operator).terms
+        (matrix, structure), *self.others = cast(LabelMixed, problem.operator).terms
+        by_terms = isinstance(matrix, LabelMixed)
+        self.matrices = [part for part, _ in matrix.terms] if by_terms else [matrix]
         self.unrelated = np.asarray(structure.mix(np.eye(own.size)))
         self.folds = replace(problem, weights=weights)
         self.root = np.sqrt(own)
@@ -114,8 +118,8 @@ class Paths:
     def fitted(self, relations: np.ndarray, start: Array | None) -> Point:
         """The point with these relations."""
         more = np.outer(self.root, self.root) * (relations - np.eye(self.root.size))
-        structure = CouplingOfColumns(self.unrelated + more)
-        operator = LabelMixed([(self.matrix, structure), *self.others])
+        structures = map(CouplingOfColumns, np.moveaxis(self.unrelated + more, 1, 0))
+        operator = LabelMixed([*zip(self.matrices, structures, strict=True), *self.others])
         problem = replace(self.folds, operator=operator)
         with warnings.catch_warnings():  # the last fit says itself whether it converged
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -134,21 +138,23 @@ class Paths:
 
     def next_relations(self, point: Point, asked: LearnedCoupling) -> np.ndarray:
         """R ∝ F^p of each column."""
-        A = point.coefficients
-        MA = self.matrix @ A
-        scale = np.outer(self.root, self.root)
+        A, scale = point.coefficients, np.outer(self.root, self.root)
+        products = [matrix @ A for matrix in self.matrices]
         relations = []
-        for k, R in enumerate(point.relations):
-            moments = R @ (scale * contracted(A[:, :, k], MA[:, :, k])) @ R
-            relations.append(relation_of(moments, asked))
+        for k, of_column in enumerate(point.relations):
+            moments = [
+                R @ (scale * contracted(A[:, :, k], MA[:, :, k])) @ R
+                for R, MA in zip(of_column, products, strict=True)
+            ]
+            relations.append(relations_of(np.stack(moments), asked))
         return np.stack(relations)
 
     def walked(
         self, asked: LearnedCoupling, report: Callable[[float], bool]
     ) -> tuple[Point, Point]:
         """The point of unrelated outputs, and the one of the path from there that judges like best."""
-        n_outputs = self.root.size
-        identities = np.tile(np.eye(n_outputs), (self.judging.shape[1] + 1, 1, 1))
+        number = self.judging.shape[1] + 1, len(self.matrices)
+        identities = np.tile(np.eye(self.root.size), (*number, 1, 1))
         points = [self.fitted(identities, None)]
         best = points[0]
         while not report(points[-1].judged) and len(points) < MAX_POINTS:
@@ -183,9 +189,10 @@ class JudgedCoupling:
     paths: Paths
 
     @property
-    def relation(self) -> Coupling:
-        """R."""
-        return Coupling(self.end.relations[-1])
+    def relation(self) -> Coupling | Coregionalization:
+        """R, or that of each term of the kernel."""
+        relations = self.end.relations[-1]
+        return Coupling(relations[0]) if len(relations) == 1 else Coregionalization(relations)
 
     @property
     def judged_loss(self) -> float:
@@ -238,6 +245,10 @@ def learn_coupling(
     JudgedCoupling
     """
     stopped = False
+    if asked.summands == "apart":
+        identities = np.eye(prior.own_variances.size)[None]
+        n_terms = len(prior.kernels[0].addends())
+        prior = replace(prior, coupling=Coregionalization(identities.repeat(n_terms, axis=0)))
 
     def reported(loss: float) -> bool:
         nonlocal stopped
@@ -258,13 +269,13 @@ def learn_coupling(
     return replace(prior, coupling=judged.relation), judged
 
 
-def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
-    """The relation R ∝ F^p of functions with second moments F, with the trace of unrelated outputs.
+def relations_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
+    """The relations R ∝ F^p of functions with second moments F, with the trace of unrelated outputs.
 
     Parameters
     ----------
-    moments : ndarray of shape (C, C)
-        F.
+    moments : ndarray of shape (n_terms, C, C)
+        F of each term of the kernel.
     asked : LearnedCoupling
         With a number of factors, what is left beside the largest eigenvalues is a diagonal matrix.
 
@@ -272,18 +283,24 @@ def relation_of(moments: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from gramian.labels import LearnedCoupling
-    >>> from gramian.selection.coupling import relation_of
-    >>> relation_of(np.diag([4.0, 4.0, 0.1]), LearnedCoupling()).round(2)
-    array([[1.46, 0.  , 0.  ],
-           [0.  , 1.46, 0.  ],
-           [0.  , 0.  , 0.08]])
+    >>> from gramian.selection.coupling import relations_of
+    >>> relations_of(np.diag([4.0, 4.0, 0.1])[None], LearnedCoupling()).round(2)
+    array([[[1.46, 0.  , 0.  ],
+            [0.  , 1.46, 0.  ],
+            [0.  , 0.  , 0.08]]])
     """
-    values, vectors = np.linalg.eigh((moments + moments.T) / 2)
+    values, vectors = np.linalg.eigh((moments + np.swapaxes(moments, 1, 2)) / 2)
     values = np.clip(values, 0.0, None) ** POWER
-    total = values.sum()
-    if total == 0:  # no function has moved
-        return np.eye(len(values))
-    values = np.maximum(values * (len(values) / total), LEAST_EIGENVALUE)
+    total = values.sum(axis=1, keepdims=True)
+    vectors = np.where(total[:, :, None] > 0, vectors, np.eye(values.shape[1]))
+    values = np.where(total > 0, values, 1.0)  # no function of such a term has moved
+    values *= values.shape[1] / values.sum(axis=1, keepdims=True)
+    values = np.maximum(values, LEAST_EIGENVALUE)
+    return np.stack([_of_rank(*term, asked) for term in zip(values, vectors, strict=True)])
+
+
+def _of_rank(values: np.ndarray, vectors: np.ndarray, asked: LearnedCoupling) -> np.ndarray:
+    """The matrix with these eigenvalues, of which some are averaged if so many factors are asked for."""
     if isinstance(asked.rank, str) or asked.rank >= len(values):
         return (vectors * values) @ vectors.T
     rest = len(values) - int(asked.rank)

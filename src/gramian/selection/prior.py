@@ -26,6 +26,7 @@ from gramian._core.validation import check_present
 from gramian.kernels import Constant, Kernel
 from gramian.kernels.parameters import DEFAULT_BOUNDS, is_fixed
 from gramian.labels import Coupling, Diagonal, Identity, Scalar, Taxonomy, TreeStructure
+from gramian.labels.coupling import Coregionalization
 from gramian.labels.taxonomy.structure import CoupledTree
 from gramian.labels.taxonomy.taxonomy import SHARES
 from gramian.operators import (
@@ -87,8 +88,9 @@ class Prior:
         Node numbers of the classes.
     only_variances : bool
         Whether the parameters of the kernels are to stay as they are when others are learned.
-    coupling : Coupling or None
-        How outputs with one kernel are related; with a taxonomy, what its leaves have for themselves.
+    coupling : Coupling, Coregionalization or None
+        How outputs with one kernel are related, by each of its terms if it is a sum; with a taxonomy, what its leaves
+        have for themselves.
     """
 
     kernels: tuple[Kernel, ...]
@@ -99,7 +101,7 @@ class Prior:
     taxonomy: Taxonomy | None = None
     order: np.ndarray | None = None
     only_variances: bool = False
-    coupling: Coupling | None = None
+    coupling: Coupling | Coregionalization | None = None
 
     @property
     def is_independent(self) -> bool:
@@ -110,6 +112,13 @@ class Prior:
     def is_shared(self) -> bool:
         """Whether one matrix serves all groups."""
         return len(self.kernels) == 1
+
+    @property
+    def _matrices(self) -> Sequence[Kernel]:
+        """The kernels whose matrices make the operator."""
+        if isinstance(self.coupling, Coregionalization):
+            return self.kernels[0].addends()
+        return self.kernels
 
     @property
     def own_variances(self) -> np.ndarray:
@@ -234,15 +243,16 @@ class Prior:
 
         ``learning`` keeps distances for other length scales; ``dtype`` is theirs, None for that of X.
         """
-        copies = len(self.kernels)
+        copies = len(self._matrices)
         if gram.operator == "low_rank" and copies > 1:
             raise ValueError(
-                f"operator='low_rank' needs one kernel for all functions, but share gives them {copies}. "
-                "Use share='tied' (or a kernel without free parameters), or operator='streamed'."
+                f"operator='low_rank' needs one kernel for all functions, but share or coupling gives them {copies}. "
+                "Use share='tied' (or a kernel without free parameters) and one coupling for all terms of the kernel, "
+                "or operator='streamed'."
             )
         distances = None
         several = (learning or copies > 1) and gram.operator != "low_rank"
-        if several and is_numpy(X) and all(k.is_isotropic for k in self.kernels):
+        if several and is_numpy(X) and all(k.is_isotropic for k in self._matrices):
             kept = SquaredDistances(X, dtype)
             nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(kept)
             if nbytes <= working_memory() or gram.operator == "dense":
@@ -272,10 +282,16 @@ class Prior:
 
     def cross(self, X_new: Array, X: Array, name: str = "auto") -> Operator:
         """The operator from training to new examples, without the intercept; ``name`` is that of training."""
+        if isinstance(self.coupling, Coregionalization):
+            name = "auto"  # each term has its own
         return LabelMixed([self._term(lambda kernel: cross_operator(kernel, X_new, X, name))])
 
     def _term(self, build: Callable[[Kernel], InputOperator]) -> tuple[Operator, Any]:
         """Operator and label structure of the functions."""
+        if isinstance(self.coupling, Coregionalization):
+            operators = [build(kernel) for kernel in self._matrices]
+            terms = LabelMixed(list(zip(operators, self.coupling.structures, strict=True)))
+            return terms, Scalar(self.variances[0])
         matrices = [build(kernel) for kernel in self.kernels]
         if self.is_shared and self.taxonomy is not None:
             tree = self.taxonomy, self.variances, np.append(-1, self.groups), self.order

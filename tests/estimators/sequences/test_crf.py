@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -19,6 +20,7 @@ from gramian import KernelCRF, KernelLogisticRegression, Sequences
 from gramian.kernels import RBF, Linear, White
 from gramian.losses import ChainLikelihood
 from gramian.selection import CrossValidationSearch, fold_masks
+from gramian.testing import check_certificate
 
 LABELS = np.array(["a", "b", "c"])
 FOLLOWS = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
@@ -349,6 +351,105 @@ def test_labels_are_decoded_by_position_unless_there_are_rules(rules):
     assert any(
         list(a) != list(b) for a, b in zip(found["viterbi"], found["posterior"], strict=True)
     )
+
+
+# --- transitions that depend on the position ---------------------------------------------------
+
+
+def turning(n=40, seed=0):
+    """The second feature alone says whether the next label is the same or the other; labels begin at random."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(2, 7, size=n)
+    turn = rng.integers(2, size=lengths.sum())
+    X = Sequences(np.stack([rng.normal(size=turn.size), 2.0 * turn - 1], axis=1), lengths)
+    codes = [np.cumsum(np.append(rng.integers(2), part[1:])) % 2 for part in X.split(turn)]
+    # the first label is shown, so that the others follow from the turns
+    for rows, labels in zip(X.bounds[:-1], codes, strict=True):
+        X.positions[rows, 0] = 3.0 * labels[0]
+    return X, [LABELS[labels] for labels in codes]
+
+
+def test_transitions_may_depend_on_the_position():
+    (words, labels), (new, truth) = turning(), turning(seed=1)
+    plain = fixed(decode="viterbi").fit(words, labels)
+    turned = fixed(decode="viterbi", input_transitions=1.0).fit(words, labels)
+    assert plain.score(new, truth) < 0.8
+    assert turned.score(new, truth) > 0.97
+    assert turned.solution_.status == "converged"
+
+
+def test_transition_functions_of_one_place_are_transitions():
+    """Where all positions are alike, a function is a number: both priors add up."""
+    alike = Sequences(np.ones((X.n_positions, 2)), X.lengths)
+    moving = fixed(input_transitions=0.5, transition_variance=2.0, ends=False).fit(alike, y)
+    # 2 is the variance of the kernel
+    constant = fixed(transition_variance=2.0 + 0.5 * 2.0, ends=False).fit(alike, y)
+    same(moving.predict_marginals(alike), constant.predict_marginals(alike), atol=1e-5)
+    same(moving.predict_pair_marginals(alike), constant.predict_pair_marginals(alike), atol=1e-5)
+    np.testing.assert_allclose(moving.solution_.objective, constant.solution_.objective, rtol=1e-7)
+
+
+@pytest.mark.parametrize("operator", ["dense", "streamed", "linear", "low_rank"])
+def test_operators_agree_on_transition_functions(operator):
+    """Low rank keeps all that a linear kernel of two features has."""
+    kernel = {"kernel": Linear(), "input_transitions": 0.5, "tol": 1e-10}
+    one = fixed(**kernel, operator="dense").fit(X, y)
+    rank = {"rank": 2} if operator == "low_rank" else {}
+    other = fixed(**kernel, **rank, operator=operator).fit(X, y)
+    same(one.predict_marginals(NEW), other.predict_marginals(NEW), atol=1e-5)
+    assert np.isclose(one.solution_.objective, other.solution_.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transition_functions_are_certified_and_kept(dtype):
+    few = X[:12]
+    short = Sequences(few.positions.astype(dtype), few.lengths)
+    model = fixed(input_transitions=0.5)
+    check_certificate(model, short, y[:12])
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=12)
+    check_certificate(model, short, y[:12], sample_weight=weights)
+    model.fit(short, y[:12])
+    again = pickle.loads(pickle.dumps(model))
+    same(again.predict_marginals(NEW), model.predict_marginals(NEW), atol=0)
+    warm = clone(model).set_params(warm_start=True).fit(short, y[:12]).fit(short, y[:12])
+    assert warm.solution_.n_iter <= 1
+
+
+def test_transition_functions_with_missing_labels_and_rules():
+    every = [*itertools.product("abc", "abc"), *((None, label) for label in "ab")]
+    some = [part if k % 2 else [None, *part[1:]] for k, part in enumerate(y)]
+    allowed = [part if part[0] != "c" else ["a", *part[1:]] for part in map(list, some)]
+    model = fixed(input_transitions=0.5, allowed_transitions=every).fit(X, allowed)
+    assert all(part[0] != "c" for part in model.predict(NEW))
+    best = model.predict_top(NEW[[0]], 3)[0]
+    logs = model.predict_log_proba(NEW[[0] * len(best)], [labels for labels, _ in best])
+    np.testing.assert_allclose([log for _, log in best], logs, atol=1e-10)
+
+
+def test_other_parameters_are_learned_without_transition_functions():
+    search = {"optimize": CrossValidationSearch(max_evaluations=3, tol=0.5), "cv": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = (
+            KernelCRF(input_transitions=value, **search).fit(X, y) for value in (0.5, 0.0)
+        )
+    assert repr(one.kernel_) == repr(other.kernel_)
+    assert one.transition_variance_ == other.transition_variance_
+
+
+def test_transition_functions_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match=r"input_transitions=1.0 needs .* share='class'"):
+        fixed(input_transitions=1.0, share="class").fit(X, y)
+    with pytest.raises(ValueError, match=r"input_transitions=1.0 needs .* no\s+hierarchy"):
+        fixed(input_transitions=1.0, hierarchy={"d": ["a", "b"], "c": None}).fit(X, y)
+    with pytest.raises(ValueError, match="input_transitions must be"):
+        fixed(input_transitions=-1.0).fit(X, y)
+    long = Sequences(np.zeros((60_000, 1)), [60_000])
+    with (
+        sklearn.config_context(working_memory=64),
+        pytest.raises(ValueError, match=r"input_transitions=1.0 keeps 3² scores .* working_memory"),
+    ):
+        fixed(input_transitions=1.0).fit(long, [["a", "b", "c"] * 20_000])
 
 
 def test_bio_rules():

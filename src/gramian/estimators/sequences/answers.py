@@ -151,7 +151,13 @@ class SequenceAnswers(Model):
         cross = self._prior.cross(X.positions, self.X_fit_, self.operator_.name)
         dual = self.dual_coef_.astype(X.dtype, copy=False)
         U = to_numpy(cross @ dual).astype(np.float64) + self.intercept_
-        return X, self._chain.layout(X.lengths), np.concatenate([U, self._score_rows])
+        rows = [U, self._score_rows]
+        if self._chain.moving:
+            pairs = self._pair_coef.astype(X.dtype, copy=False)
+            functions = self._prior.transition_functions(cross)
+            scores = functions.variance * to_numpy(functions.matrix @ pairs)
+            rows.append(scores.astype(np.float64).reshape(-1, self._chain.n_classes))
+        return X, self._chain.layout(X.lengths), np.concatenate(rows)
 
     def _possible(
         self, X: Sequences, given: Any, layout: ChainLayout, U: np.ndarray

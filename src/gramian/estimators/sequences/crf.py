@@ -14,14 +14,14 @@ from gramian._core.docstrings import described
 from gramian.estimators.classification import KernelLogisticRegression
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import fit_machine
-from gramian.estimators.rules import choice, flag, positive_or_auto
+from gramian.estimators.rules import choice, flag, positive_or_auto, variance
 from gramian.estimators.sequences.answers import SequenceAnswers
 from gramian.estimators.sequences.examples import SequenceExamples
 from gramian.estimators.sequences.targets import SequenceLabels
 from gramian.estimators.sequences.training import ChainTraining, kept_weights
 from gramian.estimators.single import FeatureMachine
 from gramian.estimators.smooth import SolverChoice, always
-from gramian.operators import Operator, Weights
+from gramian.operators import Operator, TransitionFunctions, Transitions, Weights
 from gramian.operators.outputs.direct_sum import DirectSum
 
 SOLVERS = {"newton": solvers.newton, "kernel_cg": solvers.kernel_cg}
@@ -49,6 +49,10 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     transition_variance : float or "auto", default="auto"
         Prior variance τ² of the scores of transitions, first and last labels. "auto" learns it together with the
         kernel, and is 1 where nothing is learned.
+    input_transitions : float, default=0.0
+        Above zero, scores of transitions depend on the position: ``T + G(x_t)`` with a latent function for each pair of
+        labels. The number is their prior variance, relative to that of the functions u. It is not learned, and other
+        parameters are learned without these functions. They take C² numbers for each position: for few labels.
     ends : bool, default=True
         Whether first and last labels have scores of their own.
     allowed_transitions : "BIO", iterable of pairs (label, next label), or None, default=None
@@ -126,6 +130,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     hierarchy: Any = None
     share: Any = "tied"
     transition_variance: Any = "auto"
+    input_transitions: float = 0.0
     ends: bool = True
     allowed_transitions: Any = None
     decode: str = "auto"
@@ -135,6 +140,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     _rules = FeatureMachine._rules | {
         "solver": choice("auto", *SOLVERS),
         "transition_variance": positive_or_auto,
+        "input_transitions": variance,
         "ends": flag,
         "decode": choice("auto", "viterbi", "posterior"),
     }
@@ -169,6 +175,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
             self.transition_variance,
             self.ends,
             self.allowed_transitions,
+            self.input_transitions,
         )
 
     def _training(self, data: TrainingData) -> ChainTraining:
@@ -176,23 +183,26 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
 
     def _kept(self, X: Any, operator: Operator, coefficients: Array) -> dict[str, Any]:
         assert isinstance(operator, DirectSum)
-        *parts, below = operator.operators
-        n = operator.shape[0] - below.shape[0]
+        parts, blocks = operator.operators, operator.blocks_of(coefficients)
         if isinstance(parts[0], Weights):
             function = kept_weights(operator, coefficients)
         else:
-            function = super()._kept(X.positions, parts[0], coefficients[:n])
-        rows = np.asarray(below @ coefficients[n:])
-        shape = (rows.shape[0], -1)
-        scores = {
-            "_score_rows": rows.reshape(shape),
-            "_score_coef": coefficients[n:].reshape(shape),
-        }
-        return function | scores
+            function = super()._kept(X.positions, parts[0], blocks[0])
+        for part, block in zip(parts, blocks, strict=True):
+            if isinstance(part, Transitions):
+                rows = np.asarray(part @ block)
+                function["_score_rows"] = rows.reshape(rows.shape[0], -1)
+                function["_score_coef"] = block.reshape(rows.shape[0], -1)
+            elif isinstance(part, TransitionFunctions):
+                pairs = part.compress(block)[1]
+                function["_pair_coef"] = pairs.reshape(pairs.shape[0], -1)
+        return function
 
     def _coefficients(self) -> Array:
         rows = [self.dual_coef_, self._score_coef]
-        if self.operator_.name == "linear" and self.intercept_variance > 0:
+        if self._chain.moving:
+            rows.append(self._pair_coef.reshape(-1, self._chain.n_classes))
+        elif self.operator_.name == "linear" and self.intercept_variance > 0:
             rows.insert(1, self.intercept_[None] / self.intercept_variance)
         return np.concatenate(rows)
 

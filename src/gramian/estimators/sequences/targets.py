@@ -6,12 +6,13 @@ search for hyperparameters needs convex problems; it takes the stretches of posi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gramian._core.arrays import Array
+from gramian._core.memory import working_memory
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.fitting import Targets
 from gramian.estimators.sequences.labels import ReadLabels, allowed_rows, read_labels
@@ -28,6 +29,9 @@ from gramian.sequences import Sequences
 from gramian.solvers import expectation_maximization
 
 START_VARIANCE = 1.0  # of transitions, where it is learned
+# Arrays of C² numbers a position that a fit holds at a time: coefficients, latent values, residual and direction with
+# their products, and tables of the recursions.
+TABLES_OF_A_FIT = 16
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class SequenceLabels(Targets):
 
     Attributes
     ----------
-    hierarchy, share, transition_variance, ends, allowed_transitions : parameters of the estimator
+    hierarchy, share, transition_variance, ends, allowed_transitions, input_transitions : parameters of the estimator
     """
 
     hierarchy: Any
@@ -44,13 +48,18 @@ class SequenceLabels(Targets):
     transition_variance: Any
     ends: bool
     allowed_transitions: Any
+    input_transitions: float
 
     def read(self, data: TrainingData) -> SmoothTargets:
         X: Sequences = data.X
         labels = read_labels(X.flat(data.y), self.hierarchy)
         C = labels.classes.size
-        chain = ChainShape(C, self.ends, allowed_rows(self.allowed_transitions, labels.classes))
+        moving = self.input_transitions > 0
+        rules = allowed_rows(self.allowed_transitions, labels.classes)
+        chain = ChainShape(C, self.ends, rules, moving)
         chain.check(X.lengths, labels)
+        if moving:
+            self._check_functions(X.n_positions, C)
         functions = labels.classes.tolist()
         if labels.taxonomy is not None:
             functions = labels.taxonomy.names[1:].tolist()
@@ -63,12 +72,28 @@ class SequenceLabels(Targets):
         return SmoothTargets(
             chain.loss(X.lengths),
             chain.rows(np.asarray(values, dtype=np.float64), 0.0),
-            ChainPrior(prior, C, self.ends, variance, bounds),
+            ChainPrior(prior, C, self.ends, variance, bounds, float(self.input_transitions)),
             None if data.weights is None else chain.rows(np.repeat(data.weights, X.lengths), 1.0),
             {"classes_": labels.classes, "taxonomy_": labels.taxonomy, "_chain": chain},
             solve=expectation_maximization if doubtful else None,
-            known=ChainLearningData.of(chain, data, labels.codes),
+            known=ChainLearningData.of(replace(chain, moving=False), data, labels.codes),
         )
+
+    def _check_functions(self, n_positions: int, n_classes: int) -> None:
+        """Refuse transitions that depend on positions where they have no common kernel, or take too much memory."""
+        if self.share != "tied" or self.hierarchy is not None:
+            raise ValueError(
+                f"input_transitions={self.input_transitions!r} needs one kernel for all labels, so share='tied' and no "
+                f"hierarchy; got share={self.share!r} and hierarchy={self.hierarchy!r}. Use input_transitions=0 with "
+                "those."
+            )
+        nbytes = TABLES_OF_A_FIT * 8 * n_positions * n_classes**2
+        if nbytes > working_memory():
+            raise ValueError(
+                f"input_transitions={self.input_transitions!r} keeps {n_classes}² scores for each of {n_positions} "
+                f"positions, about {nbytes / 2**20:.0f} MiB for a fit, more than working_memory allows. Use "
+                "input_transitions=0, fewer labels or sequences, or sklearn.set_config(working_memory=...)."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,23 +107,27 @@ class ChainShape:
         Whether first and last labels have scores.
     allowed : bool ndarray of shape (n_classes + 2, n_classes) or None
         False for transitions, first and last labels that are impossible.
+    moving : bool
+        Whether each position has scores of its own for the transition that leads to it.
     """
 
     n_classes: int
     ends: bool
     allowed: np.ndarray | None
+    moving: bool = False
 
     def layout(self, lengths: np.ndarray) -> ChainLayout:
         """The rows of scores of some sequences."""
-        return ChainLayout(lengths, self.n_classes, self.ends, self.allowed)
+        return ChainLayout(lengths, self.n_classes, self.ends, self.allowed, self.moving)
 
     def loss(self, lengths: np.ndarray) -> ChainLikelihood:
         """The loss of some sequences."""
-        return ChainLikelihood(lengths, self.n_classes, ends=self.ends, allowed=self.allowed)
+        options = {"ends": self.ends, "allowed": self.allowed, "moving": self.moving}
+        return ChainLikelihood(lengths, self.n_classes, **options)
 
     def rows(self, values: np.ndarray, below: float) -> np.ndarray:
         """Values of positions with a constant below them, for rows of transitions and ends."""
-        extra = self.n_classes + (2 if self.ends else 0)
+        extra = self.layout(np.array([values.shape[0]])).n_extra
         return np.concatenate([values, np.full((extra, *values.shape[1:]), below)])
 
     def check(self, lengths: np.ndarray, labels: ReadLabels) -> None:

@@ -34,8 +34,8 @@ def _in_weights(problem: Problem) -> Problem | None:
     """The same problem in weights of features, if its operator goes through some: a linear or a low-rank one."""
     operator = problem.operator
     assert isinstance(operator, DirectSum)
-    on_positions, below = operator.operators
-    if not isinstance(on_positions, LabelMixed):
+    on_positions, below, *functions = operator.operators
+    if functions or not isinstance(on_positions, LabelMixed):
         return None
     (linear, structure), *others = on_positions.terms
     if isinstance(linear, LowRank):

@@ -63,7 +63,14 @@ def best_paths(
     share(
         _paths,
         layout.lengths.size,
-        *(layout.bounds, u, np.ascontiguousarray(T), (best, origin), labels, scores),
+        *(
+            (layout.bounds, layout.tables),
+            u,
+            np.ascontiguousarray(T),
+            (best, origin),
+            labels,
+            scores,
+        ),
         alone=n * C * C * n_best < ALONE,
     )
     return labels, scores
@@ -82,9 +89,12 @@ def _insert(scores, origins, score, origin):
 
 
 @njit(cache=True, nogil=True)
-def _paths(first, last, bounds, u, T, lists, labels, scores):
+def _paths(first, last, where, u, T, lists, labels, scores):
+    bounds, tables = (
+        where  # first positions of the sequences, and the table of transitions of each position
+    )
     best, origin = lists  # of each position and label: its best scores, and where they came from
-    C, k = T.shape[0], best.shape[2]
+    C, k = T.shape[1], best.shape[2]
     top, ends = np.empty(k), np.empty(k, dtype=np.int32)
     for s in range(first, last):
         lo, hi = bounds[s], bounds[s + 1]
@@ -101,7 +111,7 @@ def _paths(first, last, bounds, u, T, lists, labels, scores):
                         for r in range(k):
                             if best[t - 1, a, r] == -math.inf:
                                 break
-                            _insert(top, ends, best[t - 1, a, r] + T[a, b], a * k + r)
+                            _insert(top, ends, best[t - 1, a, r] + T[tables[t], a, b], a * k + r)
                 for r in range(k):
                     best[t, b, r], origin[t, b, r] = top[r] + u[t, b], ends[r]
         for r in range(k):

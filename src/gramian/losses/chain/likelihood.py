@@ -70,7 +70,7 @@ class ChainCurvature(Curvature):
 
     def sums(self) -> tuple[Any, Array] | None:
         layout, (expected, _) = self.marginals.layout, self._expectations
-        if COPIES_OF_SUMS * 8 * (5 * layout.n_classes) ** 2 > working_memory():
+        if layout.moving or COPIES_OF_SUMS * 8 * (5 * layout.n_classes) ** 2 > working_memory():
             return None
         return sum_directions(layout), sum_curvature(layout, expected[0], self._spread[0])
 
@@ -98,6 +98,8 @@ class ChainLikelihood(Loss):
         Whether there are scores of first and last labels.
     allowed : bool array of shape (n_classes + 2, n_classes), default=None
         False for transitions, first and last labels that are impossible.
+    moving : bool, default=False
+        Whether each position has scores of its own for the transition that leads to it.
 
     Examples
     --------
@@ -113,8 +115,18 @@ class ChainLikelihood(Loss):
 
     separable = False
 
-    def __init__(self, lengths: Any, n_classes: int, *, ends: bool = True, allowed: Any = None):
-        self.layout = ChainLayout(np.asarray(lengths), int(n_classes), bool(ends), allowed)
+    def __init__(
+        self,
+        lengths: Any,
+        n_classes: int,
+        *,
+        ends: bool = True,
+        allowed: Any = None,
+        moving: bool = False,
+    ):
+        self.layout = ChainLayout(
+            np.asarray(lengths), int(n_classes), bool(ends), allowed, bool(moving)
+        )
 
     def value(self, U: Array, Y: Array, weights: Array | None = None) -> Array:
         marginals, w = self._at(U, weights)
@@ -135,16 +147,16 @@ class ChainLikelihood(Loss):
 
     def of_rows(self, rows: Array) -> ChainLikelihood:
         """Return the loss of some sequences."""
-        layout = self.layout
-        return type(self)(
-            layout.lengths[rows], layout.n_classes, ends=layout.ends, allowed=layout.allowed
-        )
+        return self._alike(type(self), self.layout.lengths[rows])
 
     def partial(self) -> PartialChainLikelihood:
+        return self._alike(PartialChainLikelihood, self.layout.lengths)
+
+    def _alike(self, kind: Any, lengths: np.ndarray) -> Any:
+        """A loss of some kind for sequences of other lengths."""
         layout = self.layout
-        return PartialChainLikelihood(
-            layout.lengths, layout.n_classes, ends=layout.ends, allowed=layout.allowed
-        )
+        options = {"ends": layout.ends, "allowed": layout.allowed, "moving": layout.moving}
+        return kind(lengths, layout.n_classes, **options)
 
     def log_probability(self, U: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Log probability of the labels of each sequence, shape (n_sequences,).
@@ -185,19 +197,20 @@ class ChainLikelihood(Loss):
         each = u[:, np.arange(codes.size), codes]
         inner = np.ones(codes.size, dtype=bool)
         inner[layout.first] = False
-        each[:, inner] += T[:, codes[:-1], codes[1:]][:, inner[1:]]
+        each[:, inner] += T[:, layout.tables[1:], codes[:-1], codes[1:]][:, inner[1:]]
         out = np.zeros(w.shape)
         out[:, layout.filled] = np.add.reduceat(each, layout.first, axis=1) if codes.size else 0.0
         return out
 
     def _pair_counts(self, codes: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """Weighted numbers of transitions between labels, (q, C, C)."""
-        C, q = self.layout.n_classes, spread.shape[0]
+        """Weighted numbers of transitions between labels, for each table, (q, m, C, C)."""
+        layout, C, q = self.layout, self.layout.n_classes, spread.shape[0]
         inner = np.ones(codes.size, dtype=bool)
-        inner[self.layout.first] = False
-        number = (codes[:-1] * C + codes[1:])[inner[1:]]
-        counts = [np.bincount(number, row[1:][inner[1:]], minlength=C * C) for row in spread]
-        return np.stack(counts).reshape(q, C, C)
+        inner[layout.first] = False
+        number = ((layout.tables[1:] * C + codes[:-1]) * C + codes[1:])[inner[1:]]
+        size = C * C * (layout.n_positions if layout.moving else 1)
+        counts = [np.bincount(number, row[1:][inner[1:]], minlength=size) for row in spread]
+        return np.stack(counts).reshape(q, -1, C, C)
 
     def _joined(self, u: np.ndarray, T: np.ndarray, U: Array) -> np.ndarray:
         out = self.layout.join(u, T)
@@ -210,7 +223,8 @@ class ChainLikelihood(Loss):
     def _identity(self) -> tuple:
         layout = self.layout
         allowed = None if layout.allowed is None else layout.allowed.tobytes()
-        return type(self), layout.lengths.tobytes(), layout.n_classes, layout.ends, allowed
+        kind = type(self), layout.n_classes, layout.ends, layout.moving
+        return *kind, layout.lengths.tobytes(), allowed
 
 
 class PartialChainLikelihood(ChainLikelihood):
@@ -218,7 +232,7 @@ class PartialChainLikelihood(ChainLikelihood):
 
     Parameters
     ----------
-    lengths, n_classes, ends, allowed : see `ChainLikelihood`
+    lengths, n_classes, ends, allowed, moving : see `ChainLikelihood`
 
     Examples
     --------

@@ -41,9 +41,9 @@ def _log_sum(values):
 @njit(cache=True, nogil=True, fastmath=FLAGS)
 def log_sweep(units, u, T, messages):
     """Fill the messages of the units that are lost, as logarithms."""
-    bounds, lost = units.bounds, units.lost
+    bounds, tables, lost = units.bounds, units.tables, units.lost
     alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
-    n_sequences, C = bounds.size - 1, T.shape[1]
+    n_sequences, C = bounds.size - 1, T.shape[2]
     f = np.empty(C)
     for unit in range(lost.size):
         j, s = unit // n_sequences, unit % n_sequences
@@ -56,7 +56,7 @@ def log_sweep(units, u, T, messages):
                 alpha[j, t, b] = u[j, t, b]
                 if t > lo:
                     for a in range(C):
-                        f[a] = alpha[j, t - 1, a] + T[j, a, b]
+                        f[a] = alpha[j, t - 1, a] + T[j, tables[t], a, b]
                     alpha[j, t, b] += _log_sum(f)
             for b in range(C):
                 f[b] = alpha[j, t, b]
@@ -71,16 +71,16 @@ def log_sweep(units, u, T, messages):
         for t in range(hi - 1, lo, -1):
             for a in range(C):
                 for b in range(C):
-                    f[b] = T[j, a, b] + scaled[j, t, b] + beta[j, t, b]
+                    f[b] = T[j, tables[t], a, b] + scaled[j, t, b] + beta[j, t, b]
                 beta[j, t - 1, a] = _log_sum(f)
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
 def log_expect(units, T, messages, out, pairs):
     """Add weighted marginals of labels to ``out`` and of pairs to ``pairs``, for the units that are lost."""
-    bounds, lost, weights = units.bounds, units.lost, units.weights
+    bounds, tables, lost, weights = units.bounds, units.tables, units.lost, units.weights
     alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
-    n_sequences, C = bounds.size - 1, T.shape[1]
+    n_sequences, C = bounds.size - 1, T.shape[2]
     for unit in range(lost.size):
         j, s = unit // n_sequences, unit % n_sequences
         if not lost[j, s]:
@@ -91,16 +91,16 @@ def log_expect(units, T, messages, out, pairs):
                 if t > bounds[s]:
                     ahead = scaled[j, t, b] + beta[j, t, b]
                     for a in range(C):
-                        together = alpha[j, t - 1, a] + T[j, a, b] + ahead
-                        pairs[j, a, b] += weights[j, s] * math.exp(together)
+                        together = alpha[j, t - 1, a] + T[j, tables[t], a, b] + ahead
+                        pairs[j, tables[t], a, b] += weights[j, s] * math.exp(together)
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
 def log_differentiate(units, messages, T, V, v, out, pairs):
     """Fill the rows of W v of the units that are lost, and add their (Wv)_T to ``pairs``."""
-    bounds, lost, weights = units.bounds, units.lost, units.weights
+    bounds, tables, lost, weights = units.bounds, units.tables, units.lost, units.weights
     alpha, beta, scaled = messages.alpha, messages.beta, messages.scaled
-    n_sequences, C = bounds.size - 1, T.shape[1]
+    n_sequences, C = bounds.size - 1, T.shape[2]
     R, before = np.empty(C), np.empty(C)
     for unit in range(lost.size):
         j, s = unit // n_sequences, unit % n_sequences
@@ -113,9 +113,9 @@ def log_differentiate(units, messages, T, V, v, out, pairs):
                 if t > lo and alpha[j, t, b] > -math.inf:
                     behind = scaled[j, t, b] - alpha[j, t, b]
                     for a in range(C):
-                        chance = math.exp(alpha[j, t - 1, a] + T[j, a, b] + behind)
+                        chance = math.exp(alpha[j, t - 1, a] + T[j, tables[t], a, b] + behind)
                         if chance > 0:
-                            expected += chance * (out[j, t - 1, a] + V[j, a, b])
+                            expected += chance * (out[j, t - 1, a] + V[j, tables[t], a, b])
                 out[j, t, b] = expected
         mean = 0.0
         for b in range(C):
@@ -126,12 +126,14 @@ def log_differentiate(units, messages, T, V, v, out, pairs):
                 for a in range(C):
                     expected = 0.0
                     for b in range(C):
-                        ahead = T[j, a, b] + scaled[j, t, b] + beta[j, t, b]
+                        ahead = T[j, tables[t], a, b] + scaled[j, t, b] + beta[j, t, b]
                         if ahead > -math.inf:
-                            rest = V[j, a, b] + v[j, t, b] + R[b]
+                            rest = V[j, tables[t], a, b] + v[j, t, b] + R[b]
                             expected += math.exp(ahead - beta[j, t - 1, a]) * rest
                             chance = math.exp(alpha[j, t - 1, a] + ahead)
-                            pairs[j, a, b] += w * chance * (out[j, t - 1, a] + rest - mean)
+                            pairs[j, tables[t], a, b] += (
+                                w * chance * (out[j, t - 1, a] + rest - mean)
+                            )
                     before[a] = expected
             for b in range(C):
                 chance = math.exp(alpha[j, t, b] + beta[j, t, b])

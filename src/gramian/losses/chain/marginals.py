@@ -6,8 +6,10 @@ scores ``T[a, b]`` (from label a to label b), and, if the ends have scores, rows
     rows 0 … n−1        u_t          positions, sequence after sequence
     rows n … n+C−1      T[a, ·]      transitions
     row  n+C, n+C+1     start, end
+    then n·C rows       G_t[a, ·]    moving transitions, position after position, if there are any
 
-The score of labels y of a sequence is ``start[y_1] + Σ_t u_t[y_t] + Σ_t T[y_{t-1}, y_t] + end[y_L]``.
+The score of labels y of a sequence is ``start[y_1] + Σ_t u_t[y_t] + Σ_t (T + G_t)[y_{t-1}, y_t] + end[y_L]``. Without
+moving transitions one table T serves all positions; with them each position has a table of its own.
 """
 
 from __future__ import annotations
@@ -36,12 +38,15 @@ class ChainLayout:
         Whether there are scores of first and last labels.
     allowed : bool array of shape (n_classes + 2, n_classes), default=None
         False for forbidden transitions, first and last labels, in the order of the rows; None forbids nothing.
+    moving : bool, default=False
+        Whether each position has scores of its own for the transition that leads to it.
     """
 
     lengths: np.ndarray
     n_classes: int
     ends: bool = True
     allowed: np.ndarray | None = None
+    moving: bool = False
 
     def __post_init__(self) -> None:
         lengths = np.ascontiguousarray(self.lengths, dtype=np.int64)
@@ -53,11 +58,14 @@ class ChainLayout:
         put(self, "filled", filled)
         put(self, "first", bounds[:-1][filled])
         put(self, "last", bounds[1:][filled] - 1)
+        own = np.arange(bounds[-1]) if self.moving else np.zeros(bounds[-1], dtype=np.int64)
+        put(self, "tables", own)
 
     bounds: Any = None
     filled: Any = None
     first: Any = None
     last: Any = None
+    tables: Any = None  # the number of each position's table of transitions
 
     @property
     def n_positions(self) -> int:
@@ -66,10 +74,11 @@ class ChainLayout:
     @property
     def n_extra(self) -> int:
         """Rows of scores that belong to no position."""
-        return self.n_classes + (2 if self.ends else 0)
+        own = self.n_positions * self.n_classes if self.moving else 0
+        return self.n_classes + (2 if self.ends else 0) + own
 
     def split(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores of positions (q, n, C), those of the ends added, and of transitions (q, C, C)."""
+        """Return scores of positions (q, n, C), those of the ends added, and tables of transitions (q, m, C, C)."""
         n, C = self.n_positions, self.n_classes
         if U.shape[:2] != (n + self.n_extra, C):  # compiled loops check no bounds
             raise ValueError(
@@ -77,7 +86,10 @@ class ChainLayout:
                 f"got shape {U.shape}."
             )
         cube = np.moveaxis(U if U.ndim == 3 else U[:, :, None], 2, 0)
-        u, T = np.array(cube[:, :n], order="C"), np.ascontiguousarray(cube[:, n : n + C])
+        u, T = np.array(cube[:, :n], order="C"), np.ascontiguousarray(cube[:, None, n : n + C])
+        if self.moving:
+            own = cube[:, U.shape[0] - n * C :]
+            T = T + own.reshape(-1, n, C, C)
         if self.ends:
             u[:, self.first] += cube[:, None, n + C]
             u[:, self.last] += cube[:, None, n + C + 1]
@@ -94,9 +106,11 @@ class ChainLayout:
 
     def join(self, u: np.ndarray, T: np.ndarray) -> np.ndarray:
         """Return rows of scores (rows, C, q), the transpose of `split`: rows of ends are sums over the sequences."""
-        parts = [u, T]
+        parts = [u, T.sum(axis=1)]
         if self.ends:
             parts += [u[:, rows].sum(axis=1, keepdims=True) for rows in (self.first, self.last)]
+        if self.moving:
+            parts.append(T.reshape(T.shape[0], -1, self.n_classes))
         return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 0, 2))
 
     def weights(self, weights: Any, q: int) -> np.ndarray:
@@ -136,11 +150,11 @@ class ChainMarginals:
         if possible is not None:
             u = np.where(possible, u, -np.inf)
         self.T = T
-        most = T.max(axis=(1, 2), initial=-np.inf)
+        most = T.max(axis=(1, 2, 3), initial=-np.inf)
         self._most = np.where(np.isfinite(most), most, 0.0)
-        self.E = np.exp(T - self._most[:, None, None])
+        self.E = np.exp(T - self._most[:, None, None, None])
         lost = np.zeros(weights.shape, dtype=bool)
-        self.units = recursions.Units(layout.bounds, weights > 0, lost, weights)
+        self.units = recursions.Units(layout.bounds, layout.tables, weights > 0, lost, weights)
         # zeros, so that units which are left out have marginals of zero
         alpha, beta, scaled = (np.zeros(u.shape) for _ in range(3))
         self.messages = recursions.Messages(alpha, beta, scaled, np.zeros(weights.shape))
@@ -164,17 +178,20 @@ class ChainMarginals:
         return in_parts(part, count, most=-(-count // 8))
 
     def _summed(self, loop: Any, *arguments: Any) -> np.ndarray:
-        """Call a loop for all units with an array (q, C, C) that it adds to; return the sum of these arrays."""
+        """Call a loop for all units with tables (q, m, C, C) that it adds to; return the sum of these tables."""
+        # tables of positions belong to one unit each, so threads may share them
+        shared = np.zeros(self.E.shape) if self.layout.moving else None
 
         def part(first: int, last: int) -> np.ndarray:
-            joint = np.zeros(self.E.shape)
+            joint = np.zeros(self.E.shape) if shared is None else shared
             loop(first, last, self.units, self.messages, *arguments, joint)
             return joint
 
-        return np.sum(self._in_parts(part), axis=0)
+        parts = self._in_parts(part)
+        return np.sum(parts, axis=0) if shared is None else shared
 
     def expectations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return weighted marginals of labels, (q, n, C), and sums of those of pairs, (q, C, C)."""
+        """Return weighted marginals of labels, (q, n, C), and of pairs, summed for each table, (q, m, C, C)."""
         out = np.zeros(self.messages.alpha.shape)
         pairs = self.E * self._summed(recursions.expect, out)
         if self.units.lost.any():
@@ -182,7 +199,7 @@ class ChainMarginals:
         return out, pairs
 
     def squared_pairs(self) -> np.ndarray:
-        """Return sums of weighted squared marginals of pairs, (q, C, C); sequences in logarithms are left out.
+        """Return sums of weighted squared marginals of pairs, (q, m, C, C); sequences in logarithms are left out.
 
         With ``ξ_t = E ∘ (α_{t-1}ᵀ g_t)`` these are ``E∘E ∘ Σ_t w (α_{t-1}∘α_{t-1})ᵀ (g_t∘g_t)``: one matrix product.
         """
@@ -194,9 +211,13 @@ class ChainMarginals:
             np.where(w > 0, array, 0.0)
             for array in (alpha[:, after - 1], scaled[:, after], beta[:, after])
         )
-        g = e * b
-        parts = zip(w * before**2, g**2, strict=True)
-        return self.E**2 * np.stack([left.T @ right for left, right in parts])
+        left, right = w * before**2, (e * b) ** 2
+        if layout.moving:
+            out = np.zeros(self.E.shape)
+            out[:, after] = left[..., None] * right[:, :, None, :]
+            return self.E**2 * out
+        sums = [one.T @ other for one, other in zip(left, right, strict=True)]
+        return self.E**2 * np.stack(sums)[:, None]
 
     def product(self, v: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the product of the weighted Hessian of ``log Z`` with (v, V), of the shapes of `expectations`."""
@@ -220,9 +241,11 @@ class ChainMarginals:
         for rows, logarithms in ((after[~in_logs], False), (after[in_logs], True)):
             before = alpha[rows - 1][:, :, None]
             if logarithms:
-                out[rows] = np.exp(before + self.T[0] + (scaled[rows] + beta[rows])[:, None, :])
+                T = self.T[0, layout.tables[rows]]
+                out[rows] = np.exp(before + T + (scaled[rows] + beta[rows])[:, None, :])
             else:
-                out[rows] = before * self.E[0] * (scaled[rows] * beta[rows])[:, None, :]
+                E = self.E[0, layout.tables[rows]]
+                out[rows] = before * E * (scaled[rows] * beta[rows])[:, None, :]
         return out
 
     @property

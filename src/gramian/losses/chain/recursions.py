@@ -14,8 +14,9 @@ The product of the Hessian with (v, V) comes from differentiating them, without 
     (Wv)_t = L_t∘β_t + α_t∘R_t − p_t φ,      φ = Σ (L_t∘β_t + α_t∘R_t), the same at every t
     (Wv)_T = E ∘ Σ_t [(L_{t-1} − φ α_{t-1})ᵀ g_t + α_{t-1}ᵀ (g_t∘v_t + h_t)] + (E∘V) ∘ Σ_t α_{t-1}ᵀ g_t.
 
-A *unit* is one sequence of one of the q problems in lockstep; units are shared among threads. Arrays of positions are
-(q, n, C), so that what a loop reads lies side by side.
+T and V may be other tables at each position; sums over t are then kept apart. A *unit* is one sequence of one of the q
+problems in lockstep; units are shared among threads. Arrays of positions are (q, n, C), so that what a loop reads lies
+side by side.
 
 Cost: 2 n C² multiplications for the marginals, 6 n C² for a product. Where a scale c_t is tiny the path that the labels
 take has been lost to underflow, or soon will be; such a unit is marked and left to `log_recursions`.
@@ -39,6 +40,7 @@ class Units(NamedTuple):
     """The sequences of q problems, and which of them count."""
 
     bounds: np.ndarray  # (n_sequences + 1,): first positions
+    tables: np.ndarray  # (n,): which table of transitions leads to each position
     live: np.ndarray  # (q, n_sequences): whether a unit has weight
     lost: np.ndarray  # (q, n_sequences): whether it has to go through logarithms
     weights: np.ndarray  # (q, n_sequences)
@@ -56,14 +58,14 @@ class Messages(NamedTuple):
 @njit(cache=True, nogil=True, fastmath=FLAGS)
 def sweep(first, last, units, u, E, most, messages):
     """Fill the messages of some units, and mark those that are lost."""
-    n_sequences, C = units.bounds.size - 1, E.shape[1]
+    n_sequences, C = units.bounds.size - 1, E.shape[2]
     f = np.empty(C)
     for unit in range(first, last):
         j, s = unit // n_sequences, unit % n_sequences
         lo, hi = units.bounds[s], units.bounds[s + 1]
         if not units.live[j, s] or lo == hi:
             continue
-        Ej, z = E[j], (hi - lo - 1) * most[j]
+        z = (hi - lo - 1) * most[j]
         for t in range(lo, hi):
             ut, scaled, alpha = u[j, t], messages.scaled[j, t], messages.alpha[j, t]
             top = ut[0]
@@ -73,9 +75,9 @@ def sweep(first, last, units, u, E, most, messages):
                 f[:] = 1.0
             else:
                 f[:] = 0.0
-                before = messages.alpha[j, t - 1]
+                before, table = messages.alpha[j, t - 1], E[j, units.tables[t]]
                 for a in range(C):
-                    weight, row = before[a], Ej[a]
+                    weight, row = before[a], table[a]
                     for b in range(C):
                         f[b] += weight * row[b]
             c = 0.0
@@ -102,10 +104,11 @@ def sweep(first, last, units, u, E, most, messages):
                 messages.beta[j, t],
                 messages.beta[j, t - 1],
             )
+            table = E[j, units.tables[t]]
             for b in range(C):
                 f[b] = scaled[b] * beta[b]
             for a in range(C):
-                row, total = Ej[a], 0.0
+                row, total = table[a], 0.0
                 for b in range(C):
                     total += row[b] * f[b]
                 before[a] = total
@@ -120,7 +123,7 @@ def expect(first, last, units, messages, out, joint):
         j, s = unit // n_sequences, unit % n_sequences
         if not units.live[j, s] or units.lost[j, s]:
             continue
-        lo, hi, w, pairs = units.bounds[s], units.bounds[s + 1], units.weights[j, s], joint[j]
+        lo, hi, w = units.bounds[s], units.bounds[s + 1], units.weights[j, s]
         for t in range(lo, hi):
             alpha, beta, scaled, row = (
                 messages.alpha[j, t],
@@ -132,7 +135,7 @@ def expect(first, last, units, messages, out, joint):
                 row[b] += w * alpha[b] * beta[b]
                 g[b] = w * scaled[b] * beta[b]
             if t > lo:
-                before = messages.alpha[j, t - 1]
+                before, pairs = messages.alpha[j, t - 1], joint[j, units.tables[t]]
                 for a in range(C):
                     weight, sums = before[a], pairs[a]
                     for b in range(C):
@@ -146,20 +149,20 @@ def differentiate(first, last, units, messages, matrices, v, out, joint):
     ``matrices`` are E and E∘V.
     """
     E, EV = matrices
-    n_sequences, C = units.bounds.size - 1, E.shape[1]
+    n_sequences, C = units.bounds.size - 1, E.shape[2]
     g, gh, R, f = np.empty(C), np.empty(C), np.empty(C), np.empty(C)
     for unit in range(first, last):
         j, s = unit // n_sequences, unit % n_sequences
         lo, hi, w = units.bounds[s], units.bounds[s + 1], units.weights[j, s]
         if not units.live[j, s] or units.lost[j, s] or lo == hi:
             continue
-        Ej, EVj, pairs = E[j], EV[j], joint[j]
         for t in range(lo, hi):  # L, in the place of the result
             f[:] = 0.0
             if t > lo:
                 before, alpha = out[j, t - 1], messages.alpha[j, t - 1]
+                table, change = E[j, units.tables[t]], EV[j, units.tables[t]]
                 for a in range(C):
-                    left, weight, row, bent = before[a], alpha[a], Ej[a], EVj[a]
+                    left, weight, row, bent = before[a], alpha[a], table[a], change[a]
                     for b in range(C):
                         f[b] += left * row[b] + weight * bent[b]
             alpha, scaled, vt, left_sum = (
@@ -183,11 +186,12 @@ def differentiate(first, last, units, messages, matrices, v, out, joint):
                 together = row_out[b] * beta[b] + alpha[b] * R[b]
                 row_out[b] = w * (together - alpha[b] * beta[b] * mean)
             if t > lo:
-                before, left_sum = messages.alpha[j, t - 1], out[j, t - 1]
+                before, left_sum, number = messages.alpha[j, t - 1], out[j, t - 1], units.tables[t]
+                table, change, pairs = E[j, number], EV[j, number], joint[j, number]
                 for a in range(C):
                     weight = w * before[a]
                     left = w * left_sum[a] - mean * weight
-                    total, row, bent, sums = 0.0, Ej[a], EVj[a], pairs[a]
+                    total, row, bent, sums = 0.0, table[a], change[a], pairs[a]
                     for b in range(C):
                         sums[b] += left * g[b] + weight * gh[b]
                         total += row[b] * gh[b] + bent[b] * g[b]

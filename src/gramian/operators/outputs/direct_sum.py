@@ -41,15 +41,16 @@ class DirectSum(CompositeOperator):
         self.shape = (ends[-1], ends[-1])
         self.dtype = operators[0].dtype
 
-    def _blocks(self, B: Array) -> list[Array]:
+    def blocks_of(self, B: Array) -> list[Array]:
+        """Return the rows of B that each operator acts on."""
         return [B[rows, ...] for rows in self._rows]
 
     def __matmul__(self, B: Array) -> Array:
-        parts = zip(self.operators, self._blocks(B), strict=True)
+        parts = zip(self.operators, self.blocks_of(B), strict=True)
         return namespace(B).concat([operator @ block for operator, block in parts], axis=0)
 
     def accurate(self, B: Array) -> Array:
-        parts = zip(self.operators, self._blocks(B), strict=True)
+        parts = zip(self.operators, self.blocks_of(B), strict=True)
         return namespace(B).concat([operator.accurate(block) for operator, block in parts], axis=0)
 
     def diagonal(self, n_outputs: int = 1) -> Array:
@@ -62,7 +63,7 @@ class DirectSum(CompositeOperator):
         return all(operator.is_diagonal for operator in self.operators)
 
     def vjp(self, E: Array, F: Array) -> np.ndarray:
-        parts = zip(self.operators, self._blocks(E), self._blocks(F), strict=True)
+        parts = zip(self.operators, self.blocks_of(E), self.blocks_of(F), strict=True)
         return np.concatenate([operator.vjp(e, f) for operator, e, f in parts])
 
     def _with_parts(self, parts: list) -> DirectSum:

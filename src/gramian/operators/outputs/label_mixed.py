@@ -114,6 +114,8 @@ def couples_outputs(operator: Operator) -> bool:
     """Whether label structures mix outputs, so that an operator has no matrix for each of them."""
     if not isinstance(operator, LabelMixed):
         return False
+    if any(couples_outputs(part) for part, _ in operator.terms):
+        return True
     return not all(isinstance(s, (Identity, Scalar, Diagonal)) for _, s in operator.terms)
 
 
