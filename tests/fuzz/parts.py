@@ -140,7 +140,8 @@ def coupling_of(rng, n_outputs):
     B = rng.normal(size=(size, int(rng.integers(1, 4))))
     S = B @ B.T + np.diag(rng.random(size))
     every = (
-        "auto", 1, 2, 9, LearnedCoupling(diagonal="free"), S, S * 10.0 ** rng.integers(-20, 20), B @ B.T,
+        "auto", 1, 2, 9, LearnedCoupling(diagonal="free"), LearnedCoupling(summands="apart"), [S, B @ B.T], [S], S,
+        S * 10.0 ** rng.integers(-20, 20), B @ B.T,
         S - 2.0 * np.eye(size), np.zeros((size, size)), np.ones((size, size)), pd.DataFrame(S), S.astype(np.float32),
     )  # fmt: skip
     return pick(rng, every)

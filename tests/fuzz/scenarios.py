@@ -324,7 +324,10 @@ def certificate_outcome(seed, dtype):
         options = {"ends": bool(rng.random() < 0.5), "optimize": None} | smooth
         options["solver"] = pick(rng, ["auto", "newton", "kernel_cg"])
         variance = float(10.0 ** rng.uniform(-2, 2))
-        model = gramian.KernelCRF(kernel, transition_variance=variance, **options, **shared)
+        more = np.random.default_rng([seed, 2])  # other seeds stay what they are
+        moving = float(10.0 ** more.uniform(-2, 1)) if more.random() < 0.3 else 0.0
+        chain = {"transition_variance": variance, "input_transitions": moving}
+        model = gramian.KernelCRF(kernel, **chain, **options, **shared)
     elif name == "pairs":
         left, right = rng.normal(size=(5, d)).astype(dtype), rng.normal(size=(6, d)).astype(dtype)
         X = Pairs(left, right, rng.integers(0, 5, n), rng.integers(0, 6, n))
@@ -357,6 +360,8 @@ def certificate_outcome(seed, dtype):
                 y[:2] = more.normal(size=(2, n_outputs))
             B = more.normal(size=(n_outputs, int(more.integers(1, 4))))
             options["coupling"] = B @ B.T + np.diag(more.random(n_outputs))
+            if len(kernel.addends()) == 2:
+                options["coupling"] = [options["coupling"], B @ B.T]
         if options and smooth["solver"] == "exact":
             smooth["solver"] = "auto"  # outputs that are related have no factor of their own
         model = estimator(kernel, optimize=None, **shared, **smooth, **options)

@@ -16,6 +16,7 @@ OPTIONS = SMOOTH | {
     "copy_X": [True, False],
     "share": ["tied", "class"],
     "transition_variance": ["auto", 1.0, 1e-8, 1e8],
+    "input_transitions": [0.0, 0.0, 1.0, 1e-3, 1e3],
     "ends": [True, False],
     "decode": ["auto", "viterbi", "posterior"],
 }
