@@ -34,6 +34,7 @@ FLAGS = {"contract", "reassoc", "nsz"}
 GROUP = 4  # rows that share a strip: one load of B, one store of a column sum, serves all four
 CHUNK = 32  # rows per parallel task
 PANEL = 256  # rows per parallel task that goes through a tile: BLAS needs that many
+CACHE_LINE = 64  # bytes; a vector of 512 bits that lies in two lines takes twice as long to load
 STRIP = 512  # columns per strip: four rows of it are 8 KiB (float32) in a 32 KiB cache
 
 # Minimax polynomials of 2^f on (−1, 0] in relative error, constrained to be exactly 1 at f = 0.
@@ -200,6 +201,14 @@ def _add_column_sums(S, width, B, j0, sums):
             total[j] += (a[j] * ba + b[j] * bb) + (c[j] * bc + d[j] * bd)
 
 
+@njit(cache=True)
+def _aligned_strips(dtype):
+    """Room for GROUP strips that begin with a line of the cache: Numba's own arrays do so in every second process."""
+    more = np.empty(GROUP * STRIP + CACHE_LINE, dtype)
+    first = (-more.ctypes.data % CACHE_LINE) // more.itemsize
+    return more[first : first + GROUP * STRIP].reshape(GROUP, STRIP)
+
+
 @parallel_loops(fastmath=FLAGS)
 def fused_block(rows, columns, first, last, profile, totals, sums):
     """Add the products of the rows with the columns from first to last to the `totals` of the rows.
@@ -211,7 +220,7 @@ def fused_block(rows, columns, first, last, profile, totals, sums):
     X, B_rows, _ = rows
     Z, B, _ = columns
     for task in prange((X.shape[0] + CHUNK - 1) // CHUNK):
-        S = np.empty((GROUP, STRIP), X.dtype)
+        S = _aligned_strips(X.dtype)
         mirrored = sums.shape[0] > 0
         for k in range(sums.shape[1]):
             for j in range(sums.shape[2]):
