@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 from sklearn.metrics import label_ranking_average_precision_score
@@ -44,7 +45,7 @@ def held_out_score(
     return float(np.average((values > 0) == has, weights=weights))
 
 
-def warn_of_silence(labels: LabelSigns, C: float, values: np.ndarray) -> None:
+def warn_of_silence(labels: LabelSigns, C: float, values: Iterable[np.ndarray]) -> None:
     """Warn if no training example is given any label although some have one.
 
     Parameters
@@ -52,11 +53,11 @@ def warn_of_silence(labels: LabelSigns, C: float, values: np.ndarray) -> None:
     labels : LabelSigns
     C : float
         That the model was fitted with.
-    values : ndarray of shape (n, L)
-        Decision values of the training examples.
+    values : iterable of ndarray of shape (rows, L)
+        Decision values of the training examples, some rows at a time; no more are asked for than it takes.
     """
     n_labels = int(np.sum(labels.signs > 0))
-    if n_labels and not np.any(values > 0):
+    if n_labels and not any(np.any(part > 0) for part in values):
         warnings.warn(
             f"The model predicts no label for any training example, although they have {n_labels}: labels are so rare, "
             f"or C={C:.3g} is so small, that leaving them out costs least. Raise C, pass class_weight='balanced' or a "

@@ -8,7 +8,7 @@ intercept is the coefficient of one more, constant feature.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._core.arrays import Array, transposed_product
+from gramian._core.arrays import BLOCK_BYTES, Array, row_blocks, transposed_product
 from gramian.estimators import rules
 from gramian.estimators.examples import Features, TrainingData
 from gramian.estimators.fitting import fit_machine
@@ -204,7 +204,7 @@ class MarginTraining:
         Gets a problem, a shrinkage and, if not all examples are known, those that are; returns the problem with a
         label correlation of that shrinkage. None if there is none to be chosen.
     review : callable, default=None
-        Gets C and the scores of the training examples, and warns of what is wrong with them.
+        Gets C and the scores of the training examples, some rows at a time, and warns of what is wrong with them.
     start : array, default=None
     keep : bool, default=False
         Whether the solution keeps its coefficients.
@@ -222,7 +222,7 @@ class MarginTraining:
     judge: Callable[[np.ndarray, np.ndarray], float]
     calibrate: Callable[[np.ndarray, np.ndarray], dict[str, Any]]
     shrink: Callable[..., Any] | None = None
-    review: Callable[[float, np.ndarray], None] | None = None
+    review: Callable[[float, Iterable[np.ndarray]], None] | None = None
     start: np.ndarray | None = None
     keep: bool = False
     choices: tuple[str, ...] = ()
@@ -336,12 +336,22 @@ class MarginTraining:
         solution = self.solve(self.problem, self.start, report if task.watched else None)
         refuse_overflow(solution, self.data.X.dtype, f"C={self.machine.C!r}")
         A = solution.coefficients
+        whole = partial(A)
         if self.review is not None:
-            self.review(self.fitted["C_"], self.problem.latent(A))
+            self.review(self.fitted["C_"], self._scores(whole, A))
         kept = replace(
             solution, coefficients=A if self.keep else None, latent=None, choices=self.choices
         )
-        return partial(A).with_values(solution_=kept, n_iter_=max(1, solution.n_iter)), A
+        return whole.with_values(solution_=kept, n_iter_=max(1, solution.n_iter)), A
+
+    def _scores(self, fitted: Fitted, A: np.ndarray) -> Iterator[np.ndarray]:
+        """Scores of the training examples, some rows at a time where that is cheap."""
+        coef, X = fitted.values.get("coef_"), self.data.X
+        if coef is None:
+            yield self.problem.latent(A)
+            return
+        for rows in row_blocks(X.shape[0], 8 * len(coef), BLOCK_BYTES):
+            yield np.asarray(X[rows] @ coef.T) + fitted.values["intercept_"]
 
     def _held_out(self, task: Task, folds: list, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the held-out rows of all folds, and their scores."""

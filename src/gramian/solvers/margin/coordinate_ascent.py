@@ -169,6 +169,16 @@ class _CoordinateAscent(Ascent):
         seeds = self.random.randint(1, 2**31, size=len(self.A)).astype(np.uint64)
         for every in self.batches:
             batch = every[busy[every]]
+            if not self.correlated:  # a label is then a problem of its own
+                with single_threaded_blas():
+                    self._count(
+                        sum(
+                            side_by_side(
+                                partial(self._alone, batch, seeds, extrapolate), batch.size
+                            )
+                        )
+                    )
+                continue
             before = self.A[batch]
             with single_threaded_blas():
                 start = self.weights(batch)
@@ -183,6 +193,10 @@ class _CoordinateAscent(Ascent):
             self.V[batch] += step * change
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)
+
+    def _alone(self, batch: np.ndarray, seeds: np.ndarray, extrapolate: bool, b: int) -> int:
+        """Visit a label of a batch whose row of V is that of R V."""
+        return self._visit(batch[b], self.V[batch[b]], seeds[batch[b]], extrapolate)
 
     def _visit(self, label: int, z: np.ndarray, seed: Any, extrapolate: bool) -> int:
         """Visit a label as if all others stood still, and change its row z of R V; return the number of steps."""
