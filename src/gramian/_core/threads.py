@@ -188,6 +188,11 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def blas_libraries() -> list[dict[str, Any]]:
+    """Return what is known about the BLAS libraries that are loaded."""
+    return [library for library in _controller().info() if library.get("user_api") == "blas"]
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread, for loops that call it from each of several threads.

@@ -207,6 +207,8 @@ class CouplingOfColumns(LabelStructure):
     matrices : array of shape (q, n_outputs, n_outputs)
     """
 
+    columns_alike = False
+
     def __init__(self, matrices: np.ndarray):
         self.matrices = matrices
 

@@ -28,6 +28,7 @@ class LabelStructure(ABC):
     """Base class of label Gram matrices."""
 
     is_diagonal = False
+    columns_alike = True  # whether all columns of B, of shape (n, C, q), are mixed by one S
 
     @abstractmethod
     def mix(self, B: Array) -> Array:

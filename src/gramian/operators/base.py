@@ -90,6 +90,11 @@ class Operator(ABC):
         """Whether 𝒦 is a diagonal matrix, and `diagonal` all of it."""
         return False
 
+    @property
+    def columns_alike(self) -> bool:
+        """Whether problems in lockstep have one operator, so that some of them can be multiplied alone."""
+        return True
+
     def kronecker(self) -> KroneckerForm | None:
         """Return the factors if this is K ⊗ T with reordered rows, plus a constant for an intercept; else None."""
         return None
@@ -217,6 +222,10 @@ class CompositeOperator(Operator):
 
     def clone_with_theta(self, theta: np.ndarray) -> Operator:
         return self._with_parts(clones_with_theta(self._parts, theta))
+
+    @property
+    def columns_alike(self) -> bool:
+        return all(part.columns_alike for part in self._parts)
 
     @property
     def nbytes(self) -> int:

@@ -72,6 +72,10 @@ class CountingOperator(Operator):
         return CountingOperator(self.operator.clone_with_theta(theta))
 
     @property
+    def columns_alike(self) -> bool:
+        return self.operator.columns_alike
+
+    @property
     def nbytes(self) -> int:
         return self.operator.nbytes
 

@@ -415,6 +415,16 @@ def test_transition_functions_are_certified_and_kept(dtype):
     assert warm.solution_.n_iter <= 1
 
 
+def test_transition_functions_of_no_position():
+    model = fixed(input_transitions=0.5).fit(X, y)
+    for nothing in (NEW[:0], Sequences(np.empty((0, 2)), [0, 0])):
+        assert all(part.size == 0 for part in model.predict(nothing))
+        assert len(model.predict_pair_marginals(nothing)) == len(nothing)
+        assert model.predict_log_proba(nothing, [[]] * len(nothing)).tolist() == [0.0] * len(
+            nothing
+        )
+
+
 def test_transition_functions_with_missing_labels_and_rules():
     every = [*itertools.product("abc", "abc"), *((None, label) for label in "ab")]
     some = [part if k % 2 else [None, *part[1:]] for k, part in enumerate(y)]

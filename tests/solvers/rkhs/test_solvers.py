@@ -221,6 +221,19 @@ def test_lockstep_columns_share_every_product(solve, X):
     assert together.n_products <= 1.5 * max(solution.n_products for solution in alone) + 5
 
 
+def test_columns_that_are_done_are_not_multiplied_any_more(X):
+    """An easy problem beside a hard one takes few products, and both end where they do alone."""
+    Y = np.stack([_targets(Softmax(), len(X), 3, seed) for seed in range(2)], axis=2)
+    strength = np.array([30.0, 1e-3])
+    operator = CountingOperator(Dense(RBF(0.7), X))
+    together = newton(Problem(operator, Softmax(), Y, strength), tol=1e-8, preconditioner=None)
+    assert operator.n_columns < 0.7 * 6 * operator.n_products
+    for j in range(2):
+        alone = newton(Problem(Dense(RBF(0.7), X), Softmax(), Y[:, :, j], strength[j]), tol=1e-8)
+        A, B = together.coefficients[:, :, j], alone.coefficients.reshape(len(X), 3)
+        np.testing.assert_allclose(A, B, atol=2e-3 * np.abs(B).max())
+
+
 @every_solver
 def test_finished_columns_stay_where_they_are(solve, X):
     """A column that starts at its optimum is not moved by the others."""

@@ -208,9 +208,10 @@ class ChainLikelihood(Loss):
         inner = np.ones(codes.size, dtype=bool)
         inner[layout.first] = False
         number = ((layout.tables[1:] * C + codes[:-1]) * C + codes[1:])[inner[1:]]
-        size = C * C * (layout.n_positions if layout.moving else 1)
+        n_tables = layout.n_positions if layout.moving else 1
+        size = n_tables * C * C
         counts = [np.bincount(number, row[1:][inner[1:]], minlength=size) for row in spread]
-        return np.stack(counts).reshape(q, -1, C, C)
+        return np.stack(counts).reshape(q, n_tables, C, C)
 
     def _joined(self, u: np.ndarray, T: np.ndarray, U: Array) -> np.ndarray:
         out = self.layout.join(u, T)

@@ -89,7 +89,7 @@ class ChainLayout:
         u, T = np.array(cube[:, :n], order="C"), np.ascontiguousarray(cube[:, None, n : n + C])
         if self.moving:
             own = cube[:, U.shape[0] - n * C :]
-            T = T + own.reshape(-1, n, C, C)
+            T = T + own.reshape(len(own), n, C, C)
         if self.ends:
             u[:, self.first] += cube[:, None, n + C]
             u[:, self.last] += cube[:, None, n + C + 1]
@@ -110,7 +110,7 @@ class ChainLayout:
         if self.ends:
             parts += [u[:, rows].sum(axis=1, keepdims=True) for rows in (self.first, self.last)]
         if self.moving:
-            parts.append(T.reshape(T.shape[0], -1, self.n_classes))
+            parts.append(T.reshape(T.shape[0], self.n_positions * self.n_classes, self.n_classes))
         return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 0, 2))
 
     def weights(self, weights: Any, q: int) -> np.ndarray:

@@ -11,12 +11,15 @@ Papers: Ratliff & Bagnell, Algorithm 1 in its linear form; Seeger eq. 4 is the s
 Cost: one product with 𝒦 per iteration (𝒦p and 𝒦r are carried beside p and r), O(nCq) otherwise.
 
 Deviates from Seeger §6.1.1: no symmetrisation, no square roots or divisions by probabilities, W
-needs no factor. q systems advance in lockstep; finished ones are frozen by zero steps.
+needs no factor. q systems advance in lockstep; finished ones are frozen by zero steps, and are not multiplied any more:
+in searches with five folds a quarter of all columns.
 """
 
 from __future__ import annotations
 
-from gramian._core.arrays import Array, namespace, ratio
+import numpy as np
+
+from gramian._core.arrays import Array, is_numpy, namespace, ratio
 from gramian._core.fused import add_scaled, inner, scale_and_add
 from gramian.losses import Curvature
 from gramian.solvers.rkhs.descend import State
@@ -90,7 +93,7 @@ def solve_newton_system(
         step = problem.spread(length)
         s, Ks = add_scaled(s, step, p), add_scaled(Ks, step, Kp)
         r = add_scaled(r, -step, q)
-        old, Kr = Kr, recorder.product(r)
+        old, Kr = Kr, _product_of_active(recorder, r, Kr, active)
         norm = inner(r, Kr)
         active = active & (norm > goal) & (norm > enough * objective)
         if not bool(xp.any(active)):
@@ -105,3 +108,13 @@ def solve_newton_system(
         p, Kp = scale_and_add(p, turn, z), scale_and_add(Kp, turn, Kz)
         steep = new_steep
     return s, Ks
+
+
+def _product_of_active(recorder: Recorder, r: Array, Kr: Array, active: Array) -> Array:
+    """𝒦r; columns that are done have not changed since the product ``Kr``."""
+    if not is_numpy(r) or active.all() or not recorder.problem.operator.columns_alike:
+        return recorder.product(r)
+    columns, out = np.flatnonzero(active), Kr.copy()
+    if columns.size:
+        out[:, :, columns] = recorder.product(np.ascontiguousarray(r[:, :, columns]))
+    return out
