@@ -11,10 +11,10 @@ Gradient
 
 Cost: O(nCp) for products and gradients of factors; with few outputs products are O(nC²), which is then faster.
 
-Couplings are learned without a gradient in B (`selection.coupling`). Whoever descends by that gradient should know three
-things. B → B R with a rotation R leaves S as it was, so that S means something and B does not. B = 0 is a saddle of every
-criterion: begin beside it, along the directions of S in which the criterion falls. A softmax does not see what is added
-to all outputs, and neither does its gradient: where the columns of B sum to zero at the start, they do so for ever.
+Couplings are learned without a gradient in B (`selection.coupling`). Whoever descends by that gradient should know
+three things. B → B R with a rotation R leaves S as it was, so that S means something and B does not. B = 0 is a saddle
+of every criterion: begin beside it, along the directions of S in which the criterion falls. A softmax does not see what
+is added to all outputs, and neither does its gradient: columns of B that sum to zero at the start do so for ever.
 """
 
 from __future__ import annotations
