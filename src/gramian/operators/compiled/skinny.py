@@ -48,7 +48,10 @@ _HALF_VECTORS = {"haswell", "zen", "sandybridge", "barcelona", "nehalem", "presc
 @cache
 def most_columns() -> int:
     """Return how many columns a product may have to be faster than that of BLAS."""
-    wide = get_host_cpu_features().get("avx512f", False)
+    try:
+        wide = get_host_cpu_features().get("avx512f", False)
+    except RuntimeError:  # LLVM does not know how to ask this processor
+        wide = False
     architectures = {str(library.get("architecture")).lower() for library in blas_libraries()}
     half = bool(architectures) and architectures <= _HALF_VECTORS
     return 2 * _COLUMNS_OF_A_PASS if wide and half else _FEW_COLUMNS
