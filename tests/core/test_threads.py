@@ -3,10 +3,12 @@
 import multiprocessing
 import threading
 import time
+from types import SimpleNamespace
 
 import numba
 import pytest
 
+from gramian._core import threads
 from gramian._core.threads import in_parts, side_by_side
 
 pytestmark = pytest.mark.usefixtures("all_threads")
@@ -72,3 +74,23 @@ def test_a_forked_child_has_threads_of_its_own():
     _squares(4)  # the parent's threads exist now, and the child's copy of them does not run
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(_squares, (4,)).get(timeout=60) == [0, 1, 4, 9]
+
+
+def test_an_interruption_while_limits_are_taken_back_leaves_blas_as_it_was(monkeypatch):
+    class Library:
+        user_api, number, interrupted = "blas", 2, False
+
+        def get_num_threads(self):
+            return self.number
+
+        def set_num_threads(self, number):
+            if number == 2 and not Library.interrupted:
+                Library.interrupted = True
+                raise KeyboardInterrupt
+            self.number = number
+
+    controller = SimpleNamespace(lib_controllers=[Library(), Library()])
+    monkeypatch.setattr(threads, "_controller", lambda: controller)
+    with pytest.raises(KeyboardInterrupt), threads.single_threaded_blas():
+        pass
+    assert [library.number for library in controller.lib_controllers] == [2, 2]

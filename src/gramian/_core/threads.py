@@ -208,8 +208,16 @@ def single_threaded_blas() -> Iterator[None]:
                 library.set_num_threads(1)
             yield
         finally:
-            for library, number in zip(libraries, threads, strict=True):
-                library.set_num_threads(number)
+            try:
+                _set_threads(libraries, threads)
+            except KeyboardInterrupt:  # it must not leave BLAS with one thread for good
+                _set_threads(libraries, threads)
+                raise
+
+
+def _set_threads(libraries: list[Any], numbers: list[int]) -> None:
+    for library, number in zip(libraries, numbers, strict=True):
+        library.set_num_threads(number)
 
 
 def quiet_blas(flops: float) -> AbstractContextManager[None]:
