@@ -31,8 +31,8 @@ MIRRORED_COLUMNS = 16
 ALL_PAIRS_FLOPS = {np.float32: (16.0, 1.2), np.float64: (40.0, 2.5)}
 NEAR_PAIRS_FLOPS = {np.float32: (22.5, 3.3), np.float64: (47.5, 5.5)}
 # `gaussian_grid`, for one column: an interpolation weight of a point, a node of one feature for a point, a flop of the
-# small matrix products of nodes, and moving a node.
-GRID_WEIGHT_FLOPS, GRID_NODE_FLOPS, GRID_PRODUCT_FLOPS, GRID_MOVE_FLOPS = 12.5, 100.0, 2.5, 100.0
+# small matrix products of nodes, and moving a node. The first two are from one core of a Zen 5 processor.
+GRID_WEIGHT_FLOPS, GRID_NODE_FLOPS, GRID_PRODUCT_FLOPS, GRID_MOVE_FLOPS = 6.5, 50.0, 2.5, 100.0
 
 # A stored matrix of so few examples is exact, fast enough and serves the exact solver, too: a tree code does not
 # compete with it. On more features than this all cells of a tree are near each other. And as a tree code is exact only

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import convolve1d
 
-from gramian._core.threads import side_by_side, single_threaded_blas
+from gramian._core.threads import in_parts, side_by_side, single_threaded_blas
 from gramian.operators import costs
 from gramian.operators.tree_code.grid_loops import Rule, Side, add_to_nodes, sum_over_nodes
 from gramian.operators.tree_code.task import Task
@@ -83,12 +83,13 @@ class GaussianGrid:
         n_nodes = max(math.prod(side.shape) for side in (self.targets, self.sources))
         n_nodes *= self.rule.unit.size ** self.targets.points.shape[1]
         step = max(1, min(COLUMNS_AT_A_TIME, COLUMNS_AT_A_TIME * SMALL_NODES // n_nodes))
-        for first in range(0, B.shape[1], step):
-            columns = slice(first, first + step)
-            grid = self._through(self._spread(B[:, columns]))
-            ordered = np.empty((len(out), grid.shape[1]))
-            share_cells(sum_over_nodes, self.targets, self.rule, grid, ordered)
-            out[self.targets.order, columns] = ordered
+        with single_threaded_blas():  # threads of the loops and of products of nodes call it
+            for first in range(0, B.shape[1], step):
+                columns = slice(first, first + step)
+                grid = self._through(self._spread(B[:, columns]))
+                ordered = np.empty((len(out), grid.shape[1]))
+                share_cells(sum_over_nodes, self.targets, self.rule, grid, ordered)
+                out[self.targets.order, columns] = ordered
         return out
 
     def _spread(self, B: np.ndarray) -> np.ndarray:
@@ -96,22 +97,38 @@ class GaussianGrid:
         side, p, k = self.sources, self.rule.unit.size, B.shape[1]
         d = len(side.shape)
         y = np.take(B, side.order, axis=0).astype(np.float64)
-        grid = np.zeros((math.prod(side.shape), k, p**d))
+        grid = np.zeros((math.prod(side.shape), k, p ** (d - 1), p))
         share_cells(add_to_nodes, side, self.rule, y, grid)
-        # (c_1, ..., c_d, k, p^d) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
+        # (c_1, ..., c_d, k, p^(d - 1), p) -> (k, c_1, p, ..., c_d, p) -> (k, N_1, ..., N_d)
         split = grid.reshape(*side.shape, k, *(p,) * d)
         axes = [d, *(axis for f in range(d) for axis in (f, d + 1 + f))]
         return split.transpose(axes).reshape(k, *(c * p for c in side.shape))
 
     def _through(self, nodes: np.ndarray) -> np.ndarray:
-        """Multiply with the matrices of nodes, one feature after the other; shape (cells, k, p^d)."""
+        """Multiply with the matrices of nodes, one feature after the other; shape (cells, k, p^(d - 1), p)."""
         d, p, k = len(self.matrices), self.rule.unit.size, len(nodes)
-        with single_threaded_blas():  # threads of BLAS would spin beside those of the loops
-            for f, matrix in enumerate(self.matrices):
-                nodes = np.moveaxis(np.tensordot(matrix, nodes, axes=(1, f + 1)), 0, f + 1)
+        for f, matrix in enumerate(self.matrices):
+            nodes = _multiplied(matrix, nodes, f + 1)
         split = nodes.reshape(k, *(size for c in self.targets.shape for size in (c, p)))
         axes = [*range(1, 2 * d, 2), 0, *range(2, 2 * d + 1, 2)]
-        return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p**d)
+        return np.ascontiguousarray(split.transpose(axes)).reshape(-1, k, p ** (d - 1), p)
+
+
+def _multiplied(matrix: np.ndarray, nodes: np.ndarray, axis: int) -> np.ndarray:
+    """Multiply a matrix with an axis of nodes, shared by threads; nothing is transposed on the way."""
+    before, size, after = nodes.shape[:axis], nodes.shape[axis], nodes.shape[axis + 1 :]
+    stack = nodes.reshape(math.prod(before), size, math.prod(after))
+    out = np.empty((len(stack), len(matrix), stack.shape[2]))
+    if not after:
+        values, products = stack[:, :, 0], out[:, :, 0]
+        in_parts(lambda i, j: np.matmul(values[i:j], matrix.T, out=products[i:j]), len(stack))
+    elif axis > 1:
+        in_parts(lambda i, j: np.matmul(matrix, stack[i:j], out=out[i:j]), len(stack))
+    else:  # the first feature of a few columns: its fibres are shared instead
+        in_parts(
+            lambda i, j: np.matmul(matrix, stack[:, :, i:j], out=out[:, :, i:j]), stack.shape[2]
+        )
+    return out.reshape(*before, len(matrix), *after)
 
 
 def share_cells(loop: Any, side: Side, rule: Rule, *arrays: np.ndarray) -> None:
