@@ -47,7 +47,7 @@ from gramian.operators.tree_code.task import Task
 LEAF_POINTS = (
     16  # leaves hold up to twice as many. 8 to 32 are alike, 64 evaluates too many far pairs
 )
-PART_CELLS = 1024  # of the work of a thread: few enough for interruptions to get through
+PART_CELLS = 64  # of the work of a thread: about a millisecond, so that all end together
 SAMPLE_LEAVES = 256  # tell whether to go on
 RADIUS_GROWTH = 1.02  # factor of the radius from one trial to the next
 
