@@ -32,7 +32,9 @@ def add_scaled(y: Array, a: Array, x: Array) -> Array:
     y, x : array of shape (n, C, q)
     a : array of shape (1, 1, q)
     """
-    return _updated(_add_scaled, y, a, x) if _compiles(y, x) else y + a * x
+    if not _compiles(y, x):
+        return y + a * x
+    return _updated(_add_multiple if a.size == 1 else _add_multiples, y, a, x)
 
 
 def scale_and_add(p: Array, b: Array, r: Array) -> Array:
@@ -43,13 +45,17 @@ def scale_and_add(p: Array, b: Array, r: Array) -> Array:
     p, r : array of shape (n, C, q)
     b : array of shape (1, 1, q)
     """
-    return _updated(_scale_and_add, p, b, r) if _compiles(p, r) else r + b * p
+    if not _compiles(p, r):
+        return r + b * p
+    return _updated(_multiply_and_add if b.size == 1 else _multiply_columns_and_add, p, b, r)
 
 
 def inner(x: Array, y: Array) -> Array:
     """Inner product over axes 0 and 1, accumulated in float64; one value per trailing column."""
     if x.ndim == 3 and _compiles(x, y):
-        return np.sum(by_rows(_inner, (_flat(x), _flat(y))), axis=0)
+        if x.shape[2] == 1:
+            return np.array([sum(by_rows(_inner, (x.reshape(-1), y.reshape(-1))))])
+        return np.sum(by_rows(_inner_of_columns, (_flat(x), _flat(y))), axis=0)
     xp = namespace(x, y)
     return xp.sum(x * y, axis=(0, 1), dtype=xp.float64)
 
@@ -111,8 +117,16 @@ def _compiles(x: Array, y: Array) -> bool:
 
 
 def _updated(loop: Any, y: np.ndarray, a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    by_rows(loop, (_flat(y), _flat(x)), a.reshape(-1))
+    """Call a loop over entries, or over rows and columns if there are several; short loops compile in half the time."""
+    shape = (-1,) if a.size == 1 else (-1, a.size)
+    by_rows(loop, (y.reshape(shape), x.reshape(shape)), a.reshape(-1))
     return y
+
+
+def _inner_of_columns(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    sums = np.zeros(x.shape[1])  # made here, because compiled loops that make arrays compile longer
+    _add_inner_of_columns(x, y, sums)
+    return sums
 
 
 def by_rows(loop: Any, arrays: Sequence[np.ndarray], *others: np.ndarray) -> list[Any]:
@@ -136,86 +150,83 @@ def _flat(x: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _add_scaled(y, x, a):
-    if a.size == 1:
-        u, v, b = y.reshape(-1), x.reshape(-1), a[0]
-        for i in range(u.size):
-            u[i] += b * v[i]
-    else:
-        for i in range(y.shape[0]):
-            for k in range(a.size):
-                y[i, k] += a[k] * x[i, k]
+def _add_multiple(y, x, a):
+    for i in range(y.size):
+        y[i] += a[0] * x[i]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _scale_and_add(p, r, b):
-    if b.size == 1:
-        u, v, c = p.reshape(-1), r.reshape(-1), b[0]
-        for i in range(u.size):
-            u[i] = v[i] + c * u[i]
-    else:
-        for i in range(p.shape[0]):
-            for k in range(b.size):
-                p[i, k] = r[i, k] + b[k] * p[i, k]
+def _add_multiples(y, x, a):
+    for i in range(y.shape[0]):
+        for k in range(a.size):
+            y[i, k] += a[k] * x[i, k]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _multiply_and_add(p, r, b):
+    for i in range(p.size):
+        p[i] = r[i] + b[0] * p[i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _multiply_columns_and_add(p, r, b):
+    for i in range(p.shape[0]):
+        for k in range(b.size):
+            p[i, k] = r[i, k] + b[k] * p[i, k]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _inner(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += np.float64(x[i]) * np.float64(y[i])
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _add_inner_of_columns(x, y, sums):
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            sums[k] += np.float64(x[i, k]) * np.float64(y[i, k])
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _centred(D, P, V, out):
     for i in range(V.shape[0]):
-        d, p, v, row = D[i], P[i], V[i], out[i]
-        for k in range(v.shape[1]):
-            mean = v.dtype.type(0)
-            for c in range(v.shape[0]):
-                mean += p[c, k] * v[c, k]
-            for c in range(v.shape[0]):
-                row[c, k] = d[c, k] * (v[c, k] - mean)
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _inner(x, y):
-    sums = np.zeros(x.shape[1])
-    if x.shape[1] == 1:
-        total = 0.0  # kept in a register, which takes half the time
-        for i in range(x.shape[0]):
-            total += np.float64(x[i, 0]) * np.float64(y[i, 0])
-        sums[0] = total
-    else:
-        for i in range(x.shape[0]):
-            for k in range(x.shape[1]):
-                sums[k] += np.float64(x[i, k]) * np.float64(y[i, k])
-    return sums
+        for k in range(V.shape[2]):
+            mean = V.dtype.type(0)
+            for c in range(V.shape[1]):
+                mean += P[i, c, k] * V[i, c, k]
+            for c in range(V.shape[1]):
+                out[i, c, k] = D[i, c, k] * (V[i, c, k] - mean)
 
 
 @njit(cache=True, fastmath={"contract"})
 def _less_highest(U, E, highest):
     for i in range(U.shape[0]):
-        u, e, high = U[i], E[i], highest[i, 0]
-        for k in range(high.size):
-            high[k] = u[0, k]
-        for c in range(1, u.shape[0]):
-            for k in range(high.size):
-                if not u[c, k] <= high[k]:  # NaN is passed on
-                    high[k] = u[c, k]
-        for c in range(u.shape[0]):
-            for k in range(high.size):
-                e[c, k] = u[c, k] - high[k]
+        for k in range(U.shape[2]):
+            high = U[i, 0, k]
+            for c in range(1, U.shape[1]):
+                if not U[i, c, k] <= high:  # NaN is passed on
+                    high = U[i, c, k]
+            highest[i, 0, k] = high
+            for c in range(U.shape[1]):
+                E[i, c, k] = U[i, c, k] - high
 
 
 @njit(cache=True, fastmath={"contract"})
 def _class_sums(E, sums):
     for i in range(E.shape[0]):
-        e, total = E[i], sums[i, 0]
-        for k in range(total.size):
-            total[k] = 0
-        for c in range(e.shape[0]):
-            for k in range(total.size):
-                total[k] += e[c, k]
+        for k in range(E.shape[2]):
+            total = E.dtype.type(0)
+            for c in range(E.shape[1]):
+                total += E[i, c, k]
+            sums[i, 0, k] = total
 
 
 @njit(cache=True, fastmath={"contract"})
 def _divide(E, sums):
     for i in range(E.shape[0]):
-        e, total = E[i], sums[i, 0]
-        for c in range(e.shape[0]):
-            for k in range(total.size):
-                e[c, k] /= total[k]
+        for c in range(E.shape[1]):
+            for k in range(E.shape[2]):
+                E[i, c, k] /= sums[i, 0, k]
