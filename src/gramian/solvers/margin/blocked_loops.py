@@ -173,11 +173,11 @@ def _subspace_step(H, label):
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _add_rows(K, slots, factors, count, u):
-    """Add ``count`` multiples of rows of K to u, eight rows at a time: as fast as memory gives them."""
+def _add_rows(K, slots, factors, u):
+    """Add multiples of rows of K to u, eight rows at a time: as fast as memory gives them."""
     n = u.size
     s = 0
-    while s + 8 <= count:
+    while s + 8 <= slots.size:
         k0, k1, k2, k3 = K[slots[s]], K[slots[s + 1]], K[slots[s + 2]], K[slots[s + 3]]
         k4, k5, k6, k7 = K[slots[s + 4]], K[slots[s + 5]], K[slots[s + 6]], K[slots[s + 7]]
         f0, f1, f2, f3 = factors[s], factors[s + 1], factors[s + 2], factors[s + 3]
@@ -189,7 +189,7 @@ def _add_rows(K, slots, factors, count, u):
                 + ((f4 * k4[j] + f5 * k5[j]) + (f6 * k6[j] + f7 * k7[j]))
             )
         s += 8
-    while s < count:
+    while s < slots.size:
         row, factor = K[slots[s]], factors[s]
         for j in range(n):
             u[j] += factor * row[j]
@@ -242,7 +242,8 @@ def _improve(stored, points, label):
             slots[changed] = slots[s]
             factors[changed] = variance * (new[s] - old[s])
             changed += 1
-    _add_rows(K, slots, factors, changed, u)
+    # a number that begins as a literal zero would be compiled for twice, as a literal and as an integer
+    _add_rows(K, slots[:changed], factors[:changed], u)
     return float(changed) * a.size + float(total) * count
 
 
