@@ -88,11 +88,11 @@ class _Deferral(event.Listener):
     def on_start(self, event: Any) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        self.depth += 1
-        if self.depth == 1:
+        if self.depth == 0:
             self.usual, self.noted = signal.getsignal(signal.SIGINT), False
             if callable(self.usual):
                 signal.signal(signal.SIGINT, self.note)
+        self.depth += 1  # after the handler is another one: nothing is raised between the two
 
     def note(self, number: int, frame: Any) -> None:
         self.noted = True

@@ -31,6 +31,8 @@ from typing import Any, TypeVar
 import numba
 from threadpoolctl import ThreadpoolController
 
+from gramian._core.interruptions import raise_if_noted, shielded
+
 Result = TypeVar("Result")
 
 _GATE = SimpleNamespace(lock=threading.RLock())
@@ -73,6 +75,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
 
 
+def number_of_threads() -> int:
+    """Return how many threads work; Numba asks under a lock of its own that an interruption would leave closed."""
+    with shielded():
+        return numba.get_num_threads()
+
+
 def exclusive() -> AbstractContextManager[Any]:
     """Return the lock under which loops on Numba's threads are called, for a ``with`` statement."""
     return _GATE.lock
@@ -109,7 +117,7 @@ def in_parts(
     task: Callable[[int, int], Result], count: int, most: int | None = None
 ) -> list[Result]:
     """Return ``task(first, last)`` for parts of ``range(count)``, as `share` makes them."""
-    n_parts = max(1, min(count, numba.get_num_threads()), -(-count // (most or max(1, count))))
+    n_parts = max(1, min(count, number_of_threads()), -(-count // (most or max(1, count))))
     ends = [count * part // n_parts for part in range(n_parts + 1)]
     return side_by_side(lambda part: task(ends[part], ends[part + 1]), n_parts)
 
@@ -119,9 +127,9 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
 
     Tasks are compiled functions that release the GIL, and do not call this function themselves. After an error or an
     interruption no further task begins, and those that run are waited for: nothing is written to arrays of the caller
-    any more.
+    any more. In a fit, interruptions come between tasks only.
     """
-    number = min(count, numba.get_num_threads()) - 1
+    number = min(count, number_of_threads()) - 1
     if number < 1:
         return [task(k) for k in range(count)]
     results: list[Any] = [None] * count
@@ -134,6 +142,7 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
     def work() -> None:
         try:
             for number in numbers:
+                raise_if_noted()
                 results[number] = task(number)
         finally:
             for _ in numbers:  # there are some after an error only
@@ -147,11 +156,12 @@ def side_by_side(task: Callable[[int], Result], count: int) -> list[Result]:
         left.append(None)
         bell.put(None)
 
-    _helpers().ask(help_out, number)
-    try:
-        work()
-    finally:
-        _wait(bell, left, number)
+    with shielded():
+        _helpers().ask(help_out, number)
+        try:
+            work()
+        finally:
+            _wait(bell, left, number)
     if errors:
         raise errors[0]
     return results
@@ -174,12 +184,13 @@ def _wait(bell: SimpleQueue[None], left: list[None], number: int) -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let the calling thread do everything itself."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    with shielded():
+        before = numba.get_num_threads()
+        try:
+            numba.set_num_threads(1)
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
 @cache
@@ -197,11 +208,12 @@ def blas_libraries() -> list[dict[str, Any]]:
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread, for loops that call it from each of several threads.
 
-    The limit is that of the whole process, so one thread at a time sets it and takes it back.
+    The limit is that of the whole process, so one thread at a time sets it and takes it back. In a fit, interruptions
+    wait until it is taken back.
     """
     # threadpoolctl's own context manager does the same in 18 instead of 4 microseconds
     libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
-    with exclusive():
+    with shielded(), exclusive():
         threads = [library.get_num_threads() for library in libraries]
         try:
             for library in libraries:

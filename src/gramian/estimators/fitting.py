@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gramian._core.arrays import in_float64
+from gramian._core.interruptions import interruptible
 from gramian._core.validation import check_sample_weight
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.progress import fitting
@@ -35,6 +36,7 @@ class Targets:
         raise NotImplementedError
 
 
+@interruptible
 def fit_machine(
     machine: Any,
     X: Any,

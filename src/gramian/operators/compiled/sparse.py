@@ -31,10 +31,10 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from numba import get_num_threads, njit, prange
+from numba import njit, prange
 
 from gramian._core.compilation import parallel_loops, read_only
-from gramian._core.threads import exclusive
+from gramian._core.threads import exclusive, number_of_threads
 
 _TASKS = 64  # enough to keep many cores busy to the end, few enough to cost nothing
 _TASK_WORK = 1 << 15  # multiply-adds; less is not worth a task
@@ -93,7 +93,7 @@ def gram_dot(X: sp.csr_array, Zt: sp.csr_array, B: np.ndarray) -> np.ndarray:
 
     Computed in the precision of X; the result has the dtype of B.
     """
-    threads = get_num_threads()
+    threads = number_of_threads()
     blocks = -(-B.shape[1] // _WIDTH)
     if blocks < 2 * threads or X.shape[0] == 0:  # too few blocks to share out
         product = sparse_dot(X, sparse_dot(Zt, B.astype(X.dtype, copy=False)))

@@ -27,9 +27,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import get_num_threads
 
-from gramian._core.threads import exclusive, one_thread, single_threaded_blas
+from gramian._core.threads import (
+    exclusive,
+    number_of_threads,
+    one_thread,
+    single_threaded_blas,
+)
 from gramian.operators.pairs import loops
 from gramian.operators.pairs.cells import Cells
 from gramian.operators.pairs.route import Route, Shape, best_route, flops
@@ -209,7 +213,7 @@ class KroneckerProduct(TermOperator):
             single_threaded_blas() if route.needs_blas else nullcontext(),
         ):
             inner = self._inner(values, route, turned)
-            threads = get_num_threads()
+            threads = number_of_threads()
             blocks = _even(target.size[0], threads)
             if route.phase_two == "cells":
                 loops.read(target.parts(threads), last, inner, out)
@@ -233,7 +237,7 @@ class KroneckerProduct(TermOperator):
         k, (b, d) = len(values), source.size
         c = self.targets.size[0 if turned else 1]
         by_cells = route.phase_two == "cells"
-        threads = get_num_threads()
+        threads = number_of_threads()
         cells = source.parts(threads)
         inner = self._buffer("inner", (k, c, b) if by_cells else (k, b, c))
         if route.phase_one == "cells" and first is not None:
