@@ -215,7 +215,9 @@ def _box(
 
 
 def written() -> dict[Path, str]:
-    """Every file that this script writes, with what belongs into it."""
+    """Every file that this script writes, with what belongs into it; there is no picture of a rule that is broken."""
+    if broken := upward_imports():
+        raise ValueError("\n".join(broken))
     pages = {path: with_rooms(path.read_text(encoding="utf-8")) for path in PAGES}
     pictures = {DOCS / "_static" / f"rooms-{theme}.svg": picture(theme) for theme in THEMES}
     return pages | pictures

@@ -52,6 +52,8 @@ def test_an_upward_import_would_be_seen(line, tmp_path, monkeypatch):
     monkeypatch.setattr(rooms, "SOURCE", tmp_path)
     (broken,) = rooms.upward_imports()
     assert broken.startswith("solvers/newton.py imports ")
+    with pytest.raises(ValueError, match=r"solvers/newton.py imports "):
+        rooms.outdated()
 
 
 def _imports_at_the_top(path: Path) -> set[Path]:
