@@ -374,8 +374,10 @@ class MarginTraining:
         function = {"intercept_": intercept}
         variance = kernel.linear_variance
         if variance is not None:
-            coef = variance * mixed(transposed_product(X, A)).T
-            return function | {"coef_": np.ascontiguousarray(coef)}
+            weights = mixed(transposed_product(X, A))
+            weights *= variance
+            # SciPy multiplies sparse rows by coef_.T, and would first copy what is not in the order of rows there
+            return function | {"coef_": weights.T}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}
         if kernel.is_precomputed:

@@ -33,13 +33,14 @@ def label_batches(R: np.ndarray) -> list[np.ndarray]:
 def common_step(R, batch, slope, change, product, more):
     """Return the best multiple, at most 1, of the changes of all labels of a batch together.
 
-    ``product`` is K times ``change`` of each label, or both are what inner products of it are made of; ``slope`` is the
-    sum of the dual's slopes along the changes, ``more`` the curvature that is not in the products.
+    ``product`` is K times ``change`` of each label, or both are what inner products of it are made of, so that it does
+    not matter which of two labels has the product; ``slope`` is the sum of the dual's slopes along the changes,
+    ``more`` the curvature that is not in the products.
     """
     curvature = more
     for b in range(batch.size):
-        for c in range(batch.size):
+        for c in range(b + 1):
             weight = R[batch[b], batch[c]]
             if weight != 0:
-                curvature += weight * np.dot(change[b], product[c])
+                curvature += (1.0 if b == c else 2.0) * weight * np.dot(change[b], product[c])
     return min(1.0, slope / curvature) if curvature > 0 else 1.0

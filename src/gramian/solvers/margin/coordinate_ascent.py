@@ -182,21 +182,36 @@ class _CoordinateAscent(Ascent):
             before = self.A[batch]
             with single_threaded_blas():
                 start = self.weights(batch)
-                Z = start.copy()
-
-                def visit(b: int, batch: np.ndarray = batch, Z: np.ndarray = Z) -> int:
-                    return self._visit(batch[b], Z[b], seeds[batch[b]], extrapolate)
-
-                self._count(sum(side_by_side(visit, batch.size)))
-                change = (Z - start) / np.diag(self.R)[batch, None]  # of V
+                change = start.copy()  # of R V while labels are visited, of V after that
+                of_batch = (batch, seeds, extrapolate, start, change)
+                self._count(sum(side_by_side(partial(self._from, *of_batch), batch.size)))
                 step = self._common_step(batch, start, before, change)
-            self.V[batch] += step * change
+                side_by_side(partial(self._follow, batch, step, change), batch.size)
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)
 
     def _alone(self, batch: np.ndarray, seeds: np.ndarray, extrapolate: bool, b: int) -> int:
         """Visit a label of a batch whose row of V is that of R V."""
         return self._visit(batch[b], self.V[batch[b]], seeds[batch[b]], extrapolate)
+
+    def _from(
+        self,
+        batch: np.ndarray,
+        seeds: np.ndarray,
+        extrapolate: bool,
+        start: np.ndarray,
+        change: np.ndarray,
+        b: int,
+    ) -> int:
+        """Visit a label of a batch from its row of R V; turn the row of ``change`` into that of V."""
+        steps = self._visit(batch[b], change[b], seeds[batch[b]], extrapolate)
+        change[b] -= start[b]
+        change[b] /= self.R[batch[b], batch[b]]
+        return steps
+
+    def _follow(self, batch: np.ndarray, step: float, change: np.ndarray, b: int) -> None:
+        """Let V follow the change of a label of a batch."""
+        self.V[batch[b]] += step * change[b]
 
     def _visit(self, label: int, z: np.ndarray, seed: Any, extrapolate: bool) -> int:
         """Visit a label as if all others stood still, and change its row z of R V; return the number of steps."""
@@ -206,8 +221,11 @@ class _CoordinateAscent(Ascent):
         start = z.copy() if extrapolate else z
         steps, slow = loops.visit(self.X, self.linear, label, z, points, seed, path, places)
         if extrapolate and slow:
-            weights = _smallest_combination(np.diff(path, axis=0, prepend=start[None]))
-            self._move_towards(label, z, points, weights @ places)
+            for after, before in zip(path[::-1], [*path[-2::-1], start], strict=True):
+                after -= (
+                    before  # in place: a copy of the path would take longer than its differences
+                )
+            self._move_towards(label, z, points, _smallest_combination(path) @ places)
             steps += points.size
         return steps
 
