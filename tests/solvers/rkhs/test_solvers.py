@@ -270,6 +270,19 @@ def test_targets_that_cannot_be_fitted_better_are_done_at_once(solve, loss, X):
     assert solution.relative_gap == 0.0
 
 
+@pytest.mark.parametrize("solve", [newton, exact])
+def test_losses_that_are_nearly_zero_do_not_hide_the_last_steps(solve):
+    # scores of ±20 are rounded by more than what the last steps gain of a sum of losses of 0.01
+    rng = np.random.RandomState(42)
+    X, y = rng.rand(45, 30), rng.randint(0, 3, size=45)
+    targets = np.eye(3)[y]
+    operator = Dense(1e5 * RBF(1.1), X)
+    problem = Problem(operator, Softmax(), targets, regularization=1.0)
+    solution = solve(problem, tol=1e-17, max_iter=100)
+    assert solution.status == "converged"
+    assert solution.relative_gap <= 1e-17
+
+
 @pytest.mark.parametrize("solve", [newton, kernel_cg, exact])
 def test_a_tolerance_below_rounding_stalls_with_a_warning(solve, X):
     """Never silently short: float32 cannot reach 1e-30, and the warning says so."""

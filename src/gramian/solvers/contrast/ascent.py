@@ -250,7 +250,8 @@ class _State:
             return dual.S
 
         found = Coefficients(K, outputs, scale[contrast], unit, dual.caps[used])
-        set_to(interior_point(found, set_to, allowed))
+        dual.beta[places] = interior_point(found, set_to, allowed)
+        self.refresh()  # with the signs that coefficients were found for: with large kernel values better ones undo it
         if not self.values()[1] > lower:
             self.signs[:] = signs
             set_to(beta[places])

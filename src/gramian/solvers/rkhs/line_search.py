@@ -13,6 +13,7 @@ from gramian.solvers.rkhs.descend import State
 from gramian.solvers.rkhs.problem import Problem
 
 SUFFICIENT_DECREASE = 1e-4  # share of the decrease that the slope promises
+HALVED = 0.5  # share of the slope that is left where values cannot tell whether the objective falls
 REMAINING_SLOPE = (
     1e-4  # share of the first derivative along a direction at which its minimum is found
 )
@@ -20,6 +21,10 @@ REMAINING_SLOPE = (
 
 def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     """Halve the step until the objective falls enough.
+
+    Losses that are nearly zero are differences of large scores, and their sum is rounded by more than its own last
+    digits. Where a step promises no more than half of the digits of the objective, it is therefore also taken if the
+    slope at its end is half of that at its beginning or less, in either direction (Hager & Zhang, 2005).
 
     Parameters
     ----------
@@ -37,16 +42,27 @@ def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     slope = inner(state.rho, Ks)
     xp = namespace(U)
     # rounding of a sum of n·C losses; without it the last Newton steps would be refused
-    slack = 4 * float(xp.finfo(U.dtype).eps) * xp.abs(objective)
+    eps = float(xp.finfo(U.dtype).eps)
+    slack = 4 * eps * xp.abs(objective)
+    tiny = -slope <= eps**0.5 * xp.abs(objective)
     step = xp.ones_like(objective)
     for _ in range(40):
         t = problem.spread(step)
         trial = problem.objective(A + t * s, U + t * Ks)
         bad = ~(trial <= objective + SUFFICIENT_DECREASE * step * slope + slack)  # true for NaN
+        if bool(xp.any(bad & tiny)):
+            bad &= ~(tiny & (xp.abs(_slope(problem, state, s, Ks, step)) <= HALVED * xp.abs(slope)))
         if not bool(xp.any(bad)):
             return step
         step = xp.where(bad, step / 2, step)
     return xp.where(bad, xp.zeros_like(step), step)
+
+
+def _slope(problem: Problem, state: State, s: Array, Ks: Array, step: Array) -> Array:
+    """The derivative of the objective along a direction, at a step."""
+    V = state.U + problem.spread(step) * Ks
+    gradient = problem.loss.gradient(V, problem.targets, problem.weights)
+    return inner(gradient, Ks) + problem.strength * (inner(state.A, Ks) + step * inner(s, Ks))
 
 
 def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
