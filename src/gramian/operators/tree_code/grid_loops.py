@@ -97,7 +97,7 @@ def _weights(begin, end, side, centre, rule, room):
 def add_to_nodes(first, last, side, rule, values, grid):
     """Add the values (n, k) of the points of cells first to last − 1 to the nodes, grid (cells, k, p^(d − 1), p)."""
     room = _room(side.half.size, rule.unit.size)
-    scaled, product = np.empty_like(room.outer), np.empty(grid.shape[2:])
+    scaled, product = np.empty_like(room.outer), np.empty((grid.shape[2], grid.shape[3]))
     for cell in range(first, last):
         number = side.cells[cell]
         centre = _centre(number, side)
