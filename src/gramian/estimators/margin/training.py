@@ -374,10 +374,8 @@ class MarginTraining:
         function = {"intercept_": intercept}
         variance = kernel.linear_variance
         if variance is not None:
-            weights = mixed(transposed_product(X, A))
-            weights *= variance
-            # SciPy multiplies sparse rows by coef_.T, and would first copy what is not in the order of rows there
-            return function | {"coef_": weights.T}
+            # SciPy multiplies sparse rows by coef_.T, and would first copy what is in the order of columns there
+            return function | {"coef_": (variance * mixed(transposed_product(X, A))).T}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}
         if kernel.is_precomputed:
