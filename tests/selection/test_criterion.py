@@ -355,6 +355,15 @@ def test_a_correction_that_is_too_large_refines_the_fit():
     assert abs(uncorrected(fine) - exact) < 0.01 * abs(uncorrected(loose) - exact)
 
 
+def test_fits_that_do_not_get_near_their_optimum_are_judged_as_they_are(monkeypatch):
+    """Far from the optimum the prediction means nothing: a log loss of −1.2 once won a search."""
+    monkeypatch.setattr("gramian.selection.criterion.MAX_STEPS", 1)
+    operator = operator_of(1e5 * RBF(1.5))
+    function = criterion(operator)
+    value, _ = function(operator.theta, tol=1e-3)
+    assert value == uncorrected(function) > 0
+
+
 # --- cost ---------------------------------------------------------------------------------------
 
 

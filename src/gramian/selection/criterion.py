@@ -18,7 +18,8 @@ Deviates from the paper in
 1. folds are columns of zero weights in one problem (see `folds`), so nothing is shuffled;
 2. the system is solved by CG in the RKHS inner product and warm-started from the adjoint of the last evaluation;
 3. Ψ is corrected for the inexact fit: the adjoint predicts the effect of the remaining residual ρ, ``−⟨F, ρ⟩_𝒦 / λ``.
-   What is left is of second order, so a loose fit gives an accurate criterion, at no further product.
+   What is left is of second order, so a loose fit gives an accurate criterion, at no further product. A fit that ends
+   too far from its optimum for that, by rounding or after too many steps, is judged as it is.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from gramian.solvers.rkhs.recorder import Recorder
 
 MAX_STEPS = 30  # of Newton in the fits; more are wanted only where rounding errors are in the way
 MAX_ADJOINT_STEPS = 500  # of conjugate gradients
+TRUSTED = 0.05  # largest relative correction that is applied, if no larger one was allowed
 FINEST_TOL = 1e-10  # relative gap below which fits are not refined further
 
 
@@ -199,7 +201,8 @@ class CrossValidationCriterion:
                 self.judged_losses = self._losses_of_judged(U)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
-        return value - correction, gradient
+        trusted = abs(correction) <= max(accuracy, TRUSTED) * abs(value)
+        return value - correction if trusted else value, gradient
 
     def _start(self, operator: Operator) -> Array | None:
         """Coefficients of the last evaluation; with a larger variance, smaller ones give about the same function."""

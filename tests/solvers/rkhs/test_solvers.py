@@ -270,6 +270,22 @@ def test_targets_that_cannot_be_fitted_better_are_done_at_once(solve, loss, X):
     assert solution.relative_gap == 0.0
 
 
+@pytest.mark.parametrize("solve", [newton, kernel_cg, exact])
+@pytest.mark.parametrize("start", [1e6, np.nan])
+def test_a_start_that_is_worse_than_zeros_is_not_used(solve, start, X):
+    operator = _operators(X)["input"][0]
+    Y = np.stack([_targets(Logistic(), len(X), 3, seed) for seed in range(2)], axis=-1)
+    problem = Problem(operator, Logistic(), Y, regularization=[0.3, 0.3])
+    cold = solve(problem, tol=1e-9)
+    bad = solve(problem, tol=1e-9, start=np.full(problem.shape, start))
+    np.testing.assert_allclose(bad.history["objective"], cold.history["objective"])
+    # columns are looked at one by one
+    mixed = np.where([False, True], cold.coefficients, start)
+    warm = solve(problem, tol=1e-9, start=mixed)
+    assert warm.n_iter <= cold.n_iter
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-8)
+
+
 @pytest.mark.parametrize("solve", [newton, exact])
 def test_losses_that_are_nearly_zero_do_not_hide_the_last_steps(solve):
     # scores of ±20 are rounded by more than what the last steps gain of a sum of losses of 0.01

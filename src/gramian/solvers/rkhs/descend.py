@@ -19,6 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from gramian._core.arrays import Array, namespace
+from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.rkhs.recorder import Recorder, squeezed
 from gramian.solvers.solution import Solution
 
@@ -62,12 +63,14 @@ def descend(recorder: Recorder, direction: Direction, start: Array | None) -> So
     direction : callable
         From a `State` to s, 𝒦s and step lengths.
     start : array of shape (n, C) or (n, C, q), or None
-        Starting coefficients; None means zeros.
+        Starting coefficients; None means zeros, which also replace what is worse than they are.
     """
     problem = recorder.problem
     xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.refreshed_product(A)
+    if start is not None:
+        A, U = _no_worse_than_zeros(problem, A, U)
     fresh = moved = True
     while True:
         objective, gap, rho, K_rho = recorder.certificate(A, U)
@@ -84,3 +87,12 @@ def descend(recorder: Recorder, direction: Direction, start: Array | None) -> So
         t = problem.spread(step)
         A, fresh = A + t * s, Ks is None
         U = recorder.refreshed_product(A) if fresh else U + t * Ks
+
+
+def _no_worse_than_zeros(problem: Problem, A: Array, U: Array) -> tuple[Array, Array]:
+    """A start and its U, or zeros in the columns where these have the smaller objective: they need no product."""
+    xp = namespace(A)
+    zeros = xp.zeros_like(A)
+    helps = problem.objective(A, U) <= problem.objective(zeros, zeros)  # not for NaN
+    helps = xp.reshape(helps, (1, 1, -1))
+    return xp.where(helps, A, zeros), xp.where(helps, U, zeros)
