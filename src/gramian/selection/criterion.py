@@ -201,8 +201,8 @@ class CrossValidationCriterion:
                 self.judged_losses = self._losses_of_judged(U)
         gradient = operator.vjp(A, F)
         self.n_products = recorder.n_products + 1
-        trusted = abs(correction) <= max(accuracy, TRUSTED) * abs(value)
-        return value - correction if trusted else value, gradient
+        doubtful = max(accuracy, TRUSTED) * abs(value) < abs(correction) < np.inf
+        return value if doubtful else value - correction, gradient
 
     def _start(self, operator: Operator) -> Array | None:
         """Coefficients of the last evaluation; with a larger variance, smaller ones give about the same function."""
