@@ -53,7 +53,9 @@ class State(NamedTuple):
 Direction = Callable[[State], tuple[Array, Array | None, Array]]
 
 
-def descend(recorder: Recorder, direction: Direction, start: Array | None) -> Solution:
+def descend(
+    recorder: Recorder, direction: Direction, start: Array | None, *, convex: bool = True
+) -> Solution:
     """Minimise the problem of the recorder by steps along a direction.
 
     Parameters
@@ -63,13 +65,15 @@ def descend(recorder: Recorder, direction: Direction, start: Array | None) -> So
     direction : callable
         From a `State` to s, 𝒦s and step lengths.
     start : array of shape (n, C) or (n, C, q), or None
-        Starting coefficients; None means zeros, which also replace what is worse than they are.
+        Starting coefficients; None means zeros.
+    convex : bool, default=True
+        Whether any start leads to the same end. One that is worse than zeros is then replaced by these.
     """
     problem = recorder.problem
     xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.refreshed_product(A)
-    if start is not None:
+    if start is not None and convex:
         A, U = _no_worse_than_zeros(problem, A, U)
     fresh = moved = True
     while True:

@@ -74,4 +74,4 @@ def expectation_maximization(
                 break
         return s, Ks, step
 
-    return descend(recorder, direction, start)
+    return descend(recorder, direction, start, convex=False)
