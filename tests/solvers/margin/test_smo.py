@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margin_oracles import mirrored_svc, primal, random_correlation, random_margins
+from sklearn.exceptions import ConvergenceWarning
 
+from gramian import M3LClassifier
 from gramian.kernels import RBF, Linear, White
 from gramian.operators import GramRows
 from gramian.solvers import MarginProblem, smo
@@ -165,3 +167,18 @@ def test_a_callback_can_interrupt():
     problem = MarginProblem(GramRows(Linear(), data.X), data.signs, data.R)
     with pytest.raises(KeyboardInterrupt):
         smo(problem, callback=callback, tol=1e-12)
+
+
+def test_rounding_errors_end_sweeps_that_would_crawl_for_hours(rng):
+    # entries of 5e6 in single precision are rounded by more than they differ: neither moves nor leaps get anywhere
+    X = rng.normal(size=(60, 3))
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    K = (5e6 * np.exp(-1e-4 * squares)).astype(np.float32)
+    Y = (rng.random((60, 2)) < 0.5).astype(int)
+    model = M3LClassifier(
+        1e3, kernel="precomputed", loss="correlation", solver="smo", max_iter=2**62
+    )
+    with pytest.warns(ConvergenceWarning, match="rounding errors"):
+        model.fit(K, Y)
+    assert model.solution_.status == "stalled"
+    assert model.n_iter_ < 2000

@@ -24,6 +24,9 @@ _DESCRIPTIONS: dict[type, str] = {
 }
 
 
+LEAPS = 3  # in vain, one after the other, while sweeps crawl: rounding errors are to blame
+
+
 class Ascent:
     """Coefficients of a margin problem, one row a label because loops run along labels, and what changes them.
 
@@ -101,8 +104,8 @@ class Ascent:
         """Whether there are few enough coefficients for `leap`, and whether their losses are piecewise linear."""
         return not self.problem.squared and self.A.size <= MOST
 
-    def leap(self, allowed: float) -> None:
-        """Find all coefficients by an interior-point method, if the dual is higher there."""
+    def leap(self, allowed: float) -> bool:
+        """Find all coefficients by an interior-point method, if the dual is higher there; return whether it is."""
         before, lower = self.A.copy(), self._dual()
         target, low, high = self.problem.boxes()
         labels, examples = np.nonzero(high - low)
@@ -115,9 +118,11 @@ class Ascent:
         self.A[chosen] = signs * interior_point(found, lambda _: self.R, allowed)
         self.refresh()
         self.moved = True
-        if not self._dual() > lower:
+        helped = self._dual() > lower
+        if not helped:
             self.A[:] = before
             self.refresh()
+        return helped
 
     def _dual(self) -> float:
         objective, gaps, _ = self.values()
@@ -133,6 +138,7 @@ class Ascent:
         history = DualHistory(self.tol, limit, callback, self.patience)
         fresh = True  # whether the sums of products have no drift
         patient = int(CRAWLING * self.patience)  # and longer after each leap
+        in_vain = 0  # leaps since one that helped
 
         def refreshed() -> tuple[float, np.ndarray, float]:
             self.refresh()
@@ -147,12 +153,16 @@ class Ascent:
                 fresh = True
             columns = {"violation": violation, "operations": self.operations}
             status = history.verdict(
-                self.A.T.copy, objective, gaps.sum(), moved=self.moved, columns=columns
+                self.A.T.copy,
+                objective,
+                gaps.sum(),
+                moved=self.moved and in_vain < LEAPS,
+                columns=columns,
             )
             if status is not None:
                 break
             if self.can_leap and history.crawls(patient):
-                self.leap(SHARE * self.tol * objective)
+                in_vain = 0 if self.leap(SHARE * self.tol * objective) else in_vain + 1
                 patient += history.n_iter
             else:
                 self.sweep(objective, gaps)
