@@ -374,7 +374,7 @@ class MarginTraining:
         function = {"intercept_": intercept}
         variance = kernel.linear_variance
         if variance is not None:
-            # SciPy multiplies sparse rows by coef_.T, and would first copy what is in the order of columns there
+            # SciPy multiplies sparse rows by coef_.T, and copies it first unless its own rows are contiguous
             return function | {"coef_": (variance * mixed(transposed_product(X, A))).T}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}

@@ -2,7 +2,8 @@
 
 A solver is an `Ascent` with its own sums of products, which its sweeps keep up to date. Updates drift by rounding
 errors; what is certified at the end is computed anew wherever the drift could show. Sweeps are needed in proportion to
-caps times kernel values; if those of a small problem crawl, its coefficients are found by an interior-point method.
+caps times kernel values; if those of a small problem crawl, its coefficients are found by an interior-point method;
+where that fails again and again, too, rounding leaves nothing to gain and the solver says so.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ _DESCRIPTIONS: dict[type, str] = {
     GramRows: "rows of the Gram matrix, as in MarginProblem(GramRows(kernel, X), ...)",
     FeatureRows: "features, as in MarginProblem(X, ...)",
 }
-
-
-LEAPS = 3  # in vain, one after the other, while sweeps crawl: rounding errors are to blame
+LEAPS = 3  # one after the other that do not help while sweeps crawl: rounding errors are to blame
 
 
 class Ascent:

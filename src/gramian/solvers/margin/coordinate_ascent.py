@@ -184,7 +184,7 @@ class _CoordinateAscent(Ascent):
                 start = self.weights(batch)
                 change = start.copy()  # of R V while labels are visited, of V after that
                 of_batch = (batch, seeds, extrapolate, start, change)
-                self._count(sum(side_by_side(partial(self._from, *of_batch), batch.size)))
+                self._count(sum(side_by_side(partial(self._visit_in_batch, *of_batch), batch.size)))
                 step = self._common_step(batch, start, before, change)
                 side_by_side(partial(self._follow, batch, step, change), batch.size)
             if step < 1:
@@ -194,7 +194,7 @@ class _CoordinateAscent(Ascent):
         """Visit a label of a batch whose row of V is that of R V."""
         return self._visit(batch[b], self.V[batch[b]], seeds[batch[b]], extrapolate)
 
-    def _from(
+    def _visit_in_batch(
         self,
         batch: np.ndarray,
         seeds: np.ndarray,
@@ -221,10 +221,9 @@ class _CoordinateAscent(Ascent):
         start = z.copy() if extrapolate else z
         steps, slow = loops.visit(self.X, self.linear, label, z, points, seed, path, places)
         if extrapolate and slow:
+            # in place, the last one first: a copy of the path would take longer than its differences
             for after, before in zip(path[::-1], [*path[-2::-1], start], strict=True):
-                after -= (
-                    before  # in place: a copy of the path would take longer than its differences
-                )
+                after -= before
             self._move_towards(label, z, points, _smallest_combination(path) @ places)
             steps += points.size
         return steps

@@ -56,7 +56,7 @@ def kernel_cg(
     ----------
     problem : Problem
     start : array of shape (n, C) or (n, C, q), default=None
-        Starting coefficients; zeros by default.
+        Starting coefficients; zeros by default, and wherever these have the smaller objective.
     tol : float, default=1e-8
         Stop when the duality gap is at most ``tol`` × objective, in every column.
     max_iter : int, default=1000

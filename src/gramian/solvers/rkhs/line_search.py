@@ -24,7 +24,8 @@ def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
 
     Losses that are nearly zero are differences of large scores, and their sum is rounded by more than its own last
     digits. Where a step promises no more than half of the digits of the objective, it is therefore also taken if the
-    slope at its end is half of that at its beginning or less, in either direction (Hager & Zhang, 2005).
+    slope at its end is half of that at its beginning or less, in either direction, and the objective is the same in
+    these digits (the approximate conditions of Hager & Zhang, 2005).
 
     Parameters
     ----------
@@ -44,14 +45,16 @@ def backtrack(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
     # rounding of a sum of n·C losses; without it the last Newton steps would be refused
     eps = float(xp.finfo(U.dtype).eps)
     slack = 4 * eps * xp.abs(objective)
-    tiny = -slope <= eps**0.5 * xp.abs(objective)
+    half_of_the_digits = eps**0.5 * xp.abs(objective)
+    tiny = -slope <= half_of_the_digits
     step = xp.ones_like(objective)
     for _ in range(40):
         t = problem.spread(step)
         trial = problem.objective(A + t * s, U + t * Ks)
         bad = ~(trial <= objective + SUFFICIENT_DECREASE * step * slope + slack)  # true for NaN
         if bool(xp.any(bad & tiny)):
-            bad &= ~(tiny & (xp.abs(_slope(problem, state, s, Ks, step)) <= HALVED * xp.abs(slope)))
+            flatter = xp.abs(_slope(problem, state, s, Ks, step)) <= HALVED * xp.abs(slope)
+            bad &= ~(tiny & flatter & (trial <= objective + half_of_the_digits))
         if not bool(xp.any(bad)):
             return step
         step = xp.where(bad, step / 2, step)
