@@ -21,7 +21,7 @@ from gramian.kernels import RBF
 from gramian.labels import Identity, Scalar
 from gramian.losses import Softmax, Squared
 from gramian.operators import Dense, Intercept, LabelMixed
-from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.distances import Distances
 from gramian.selection import CrossValidationCriterion, RidgeCriterion, fold_masks
 from gramian.solvers import Problem, exact, newton
 
@@ -34,7 +34,7 @@ def problem(n: int, loss, classes: int = 0) -> Problem:
     Y = values + 0.3 * rng.normal(size=values.shape)
     if classes:
         Y = (Y.argmax(axis=1)[:, None] == np.arange(classes)).astype(float)
-    matrix = Dense(RBF(3.0), X, SquaredDistances(X))
+    matrix = Dense(RBF(3.0), X, Distances(X))
     terms = [(matrix, Scalar(10.0)), (Intercept(1.0, Y, n), Identity())]
     return Problem(LabelMixed(terms), loss, Y, 1.0 if classes else 0.1)
 

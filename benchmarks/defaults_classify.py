@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,13 +246,19 @@ def classify_part(run: Run, outcomes: Outcomes) -> None:
     near = ahead = total = 0
     for name in run.chosen(SETS):
 
-        def measure(seed: int, name: str = name) -> Cell:
+        def measure(
+            seed: int,
+            name: str = name,
+            of: Callable[..., Cell] = ours_of,
+        ) -> Cell:
             split = load(run.data, name, seed)
-            return {"n": len(split[2])} | ours_of(*split, seed) | peers_of(*split, seed)
+            return {"n": len(split[2])} | of(*split, seed)
 
+        theirs = run.cells("peers", name, partial(measure, of=peers_of))
         cells = run.cells("classify", name, measure)
-        if not cells:
+        if not cells or len(cells) != len(theirs):
             continue
+        cells = [ours | peers for ours, peers in zip(cells, theirs, strict=True)]
         mean = {
             key: float(np.mean([cell[key] for cell in cells])) for key in cells[0] if key != "path"
         }

@@ -61,7 +61,8 @@ def run(bowl, search=None, start=None, bounds=None, total_weight=1.0, report=Non
     bounds = np.tile([-20.0, 20.0], (size, 1)) if bounds is None else np.asarray(bounds)
     names = [f"p{k}" for k in range(size)]
     search = search or CrossValidationSearch(tol=1e-6)
-    return search.run([lambda: bowl], [10], start, bounds, names, total_weight, report=report)
+    walk = search.walk([lambda: bowl], [10], start, bounds, names, total_weight, report=report)
+    return walk.finish()
 
 
 def found(path):
@@ -116,9 +117,9 @@ def test_tied_parameters_move_together_first():
     bowl = Bowl([3.0, 1.0, -2.0])
     start, bounds = np.zeros(3), np.array([[-20.0, 20.0]] * 3)
     search = CrossValidationSearch(tol=1e-6)
-    path = search.run(
+    path = search.walk(
         [lambda: bowl], [10], start, bounds, list("abc"), 1e6, tied=np.array([0, 0, 1])
-    )
+    ).finish()
     together = np.isclose(path.theta[:, 0], path.theta[:, 1])
     assert together[:3].all()
     assert not together[-1]
@@ -235,8 +236,17 @@ def test_a_report_stops_the_search():
 
 def test_later_stages_start_where_the_first_ended():
     coarse, fine = Bowl([1.0, -2.0]), Bowl([1.1, -2.1])
-    path = CrossValidationSearch(tol=1e-3).run(
-        [lambda: coarse, lambda: fine], [10, 90], np.zeros(2), np.tile([-9.0, 9.0], (2, 1)), "ab", 1
+    path = (
+        CrossValidationSearch(tol=1e-3)
+        .walk(
+            [lambda: coarse, lambda: fine],
+            [10, 90],
+            np.zeros(2),
+            np.tile([-9.0, 9.0], (2, 1)),
+            "ab",
+            1,
+        )
+        .finish()
     )
     np.testing.assert_array_equal(path.n_samples, [10] * len(coarse.asked) + [90] * len(fine.asked))
     np.testing.assert_allclose(fine.asked[0][0], coarse.centre, atol=0.02)
@@ -301,7 +311,8 @@ def criterion(kernel, *, loss=None, targets=None):
 def search_of(prior, function, **settings):
     search = CrossValidationSearch(**settings)
     theta, bounds = prior.theta, prior.bounds
-    return search.run([lambda: function], [len(X)], theta, bounds, prior.names, len(X))
+    walk = search.walk([lambda: function], [len(X)], theta, bounds, prior.names, len(X))
+    return walk.finish()
 
 
 NOISE = np.random.default_rng(2).normal(size=(60, 2))
@@ -375,7 +386,11 @@ def test_a_descent_on_more_rows_knows_the_curvature_of_the_one_before():
 
     def steps(sizes, criteria):
         stages = [lambda one=one: one for one in criteria]
-        path = CrossValidationSearch(tol=1e-4).run(stages, sizes, np.zeros(3), bounds, names, 1.0)
+        path = (
+            CrossValidationSearch(tol=1e-4)
+            .walk(stages, sizes, np.zeros(3), bounds, names, 1.0)
+            .finish()
+        )
         np.testing.assert_allclose(found(path), fine.centre, atol=1e-2)
         return np.sum(path.n_samples == 100)
 
@@ -386,7 +401,7 @@ def test_a_descent_with_known_curvature_stays_within_bounds():
     coarse, fine = Bowl([1.0, -2.0]), Bowl([9.0, -2.0])
     bounds = np.array([[-3.0, 3.0], [-3.0, 3.0]])
     search, stages = CrossValidationSearch(tol=1e-4), [lambda: coarse, lambda: fine]
-    path = search.run(stages, [10, 100], np.zeros(2), bounds, ["a", "b"], 1.0)
+    path = search.walk(stages, [10, 100], np.zeros(2), bounds, ["a", "b"], 1.0).finish()
     assert np.all(np.abs(path.theta) <= 3)
     np.testing.assert_allclose(found(path), [3.0, -2.0], atol=1e-2)
 

@@ -54,6 +54,11 @@ class TrainingData:
     groups: Any = None
 
 
+# What a kernel may be whose form is left open: one with smooth functions, one with functions that have a slope but no
+# curvature, and one whose functions bend at every example, along each feature by itself.
+FORMS = ("rbf", "matern32", "laplacian")
+
+
 @dataclass(frozen=True)
 class Features:
     """Examples as rows of features, dense or in CSR format, or as their Gram matrix.
@@ -61,7 +66,7 @@ class Features:
     Attributes
     ----------
     kernel : str or Kernel
-        As the user gave it; "precomputed" means that X is a Gram matrix.
+        As the user gave it; "precomputed" means that X is a Gram matrix, "auto" that its form is to be found.
     copy : bool
         Whether X is copied, so that the user may change it after the fit.
     """
@@ -75,8 +80,16 @@ class Features:
         return isinstance(self.kernel, str)
 
     def asked_for(self) -> Kernel:
-        """Return the kernel as the parameters say, before it has seen data."""
-        return as_kernel(self.kernel)
+        """Return the kernel as the parameters say, before it has seen data; of several the first."""
+        return as_kernel(FORMS[0] if self._is_open else self.kernel)
+
+    def rivals(self) -> tuple[Kernel, ...]:
+        """Return what else the kernel may be, where its form is left open."""
+        return tuple(map(as_kernel, FORMS[1:])) if self._is_open else ()
+
+    @property
+    def _is_open(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "auto"
 
     def numbered(self, kernel: Kernel, X: Any, weights: Array | None) -> Kernel:
         """Return the kernel with all its numbers, some of which come from the training examples."""

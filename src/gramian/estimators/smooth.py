@@ -268,7 +268,7 @@ class SmoothTraining:
         """The prior with parameters that cross-validation chose."""
         machine = self.machine
         return learn_prior(
-            plan.prior,
+            plan.priors,
             plan.data,
             plan.search,
             cv=plan.cv,

@@ -10,6 +10,7 @@ from typing import Any
 from gramian.kernels.algebra import Power, Product, Sum, scales_itself, split_amplitude
 from gramian.kernels.base import Kernel
 from gramian.kernels.dot_product import Linear, Polynomial
+from gramian.kernels.laplacian import Laplacian
 from gramian.kernels.simple import Constant, Precomputed, White
 from gramian.kernels.stationary import RBF, Matern, RationalQuadratic
 
@@ -19,6 +20,7 @@ _BY_NAME = {
     "matern32": Matern("scale", nu=1.5),
     "matern52": Matern("scale", nu=2.5),
     "rational_quadratic": RationalQuadratic("scale"),
+    "laplacian": Laplacian("scale"),
     "linear": Linear(),
     "polynomial": Polynomial(gamma="scale"),
     "precomputed": Precomputed(),
@@ -31,7 +33,7 @@ def as_kernel(kernel: Any) -> Kernel:
     Parameters
     ----------
     kernel : Kernel or str
-        Names are "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear",
+        Names are "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "laplacian", "linear",
         "polynomial" and "precomputed"; length scales and gamma then come from the training data.
 
     Returns
@@ -57,6 +59,7 @@ __all__ = [
     "RBF",
     "Constant",
     "Kernel",
+    "Laplacian",
     "Linear",
     "Matern",
     "Polynomial",

@@ -46,6 +46,8 @@ class Kernel(ABC, BaseEstimator):
     is_precomputed: bool = False
     #: Whether the kernel is a function of the distance over one length scale, see ``radial``.
     is_isotropic: bool = False
+    #: Which distance that is: "squared" (Euclidean) or "manhattan".
+    metric: str | None = None
     #: Whether different examples always have the value zero, as with white noise.
     is_diagonal: bool = False
     #: Name of the profile of the scaled distance that compiled products know, if there is one.

@@ -28,8 +28,8 @@ from gramian.kernels.parameters import DEFAULT_BOUNDS, bounds_around, data_scale
 from gramian.kernels.simple import filled
 
 
-class _Stationary(Kernel):
-    """A profile of the scaled squared distance."""
+class Stationary(Kernel):
+    """A profile of the scaled distance: the squared Euclidean one, unless a kernel has another."""
 
     _parameters = ("length_scale",)
     _from_data = _vectors = ("length_scale",)
@@ -37,13 +37,17 @@ class _Stationary(Kernel):
     length_scale: Any
     length_scale_bounds: Any
 
+    metric = "squared"
+    #: The number c if the kernel is ``exp(−c D)``, else None.
+    rate: float | None = None
+
     @abstractmethod
     def radial(self, D: Array) -> Array:
-        """Return k as a function of the scaled squared distance."""
+        """Return k as a function of the scaled distance."""
 
     @abstractmethod
     def _slope(self, D: Array) -> Array:
-        """−2 dk/dD."""
+        """−p dk/dD for a distance that goes with the power p of what is compared: ``D ∝ ℓ^−p``."""
 
     def _extra_vjp(self, D: Array, G: Array) -> dict[str, float]:
         """Gradients of parameters other than the length scale."""
@@ -55,13 +59,17 @@ class _Stationary(Kernel):
 
     def resolve(self, X: Array, weights: Array | None = None) -> Kernel:
         if isinstance(self.length_scale, str):
-            # the RBF with gamma = 1 / data_scale, as SVC(gamma="scale")
-            value = float(np.sqrt(data_scale(X, weights) / 2))
+            value = self._typical_scale(data_scale(X, weights), X.shape[1])
             bounds = bounds_around(value, self.length_scale_bounds)
             numbers = {"length_scale": value, "length_scale_bounds": bounds}
             return type(self)(**(self.get_params(deep=False) | numbers))
         self._check_features(X)
         return self
+
+    @staticmethod
+    def _typical_scale(scale: float, n_features: int) -> float:
+        """The length scale of the RBF with gamma = 1 / scale, as SVC(gamma="scale")."""
+        return float(np.sqrt(scale / 2))
 
     def _check_features(self, X: Array) -> None:
         scale = self._number("length_scale")
@@ -75,10 +83,18 @@ class _Stationary(Kernel):
         return self.radial(self._compared(X, Z)[2])
 
     def _compared(self, X: Array, Z: Array) -> tuple[Array, Array, Array]:
-        """Scaled examples and their squared distances."""
+        """Scaled examples and their distances."""
         self._check_features(X)
         Xs, Zs = scaled(X, Z, self._number("length_scale"))
-        return Xs, Zs, squared_distances(Xs, Zs, rooted=self._rooted)
+        return Xs, Zs, self._distances(Xs, Zs)
+
+    def _distances(self, Xs: Array, Zs: Array) -> Array:
+        """Distances D of scaled examples."""
+        return squared_distances(Xs, Zs, rooted=self._rooted)
+
+    def _per_feature(self, Xs: Array, Zs: Array, H: Array) -> np.ndarray:
+        """The part of ``Σ_ij H_ij D_ij`` that each feature has."""
+        return _squares_per_feature(Xs, Zs, H)
 
     def diag(self, X: Array) -> Array:
         return filled(X, (X.shape[0],), 1.0)
@@ -89,11 +105,11 @@ class _Stationary(Kernel):
             return self.radial_vjp(D, G)
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():
-            gradient["length_scale"] = _per_feature(Xs, Zs, G * self._slope(D))
+            gradient["length_scale"] = self._per_feature(Xs, Zs, G * self._slope(D))
         return self._gathered(gradient)
 
     def radial_vjp(self, D: Array, G: Array) -> np.ndarray:
-        """Gradient of ``Σ_ij G_ij k_ij`` in ``theta`` from squared distances over ℓ²; isotropic kernels only."""
+        """Gradient of ``Σ_ij G_ij k_ij`` in ``theta`` from scaled distances; isotropic kernels only."""
         gradient: dict[str, Any] = self._extra_vjp(D, G)
         if "length_scale" in self._free():
             gradient["length_scale"] = float_sum(G * self._slope(D) * D)
@@ -105,7 +121,7 @@ class _Stationary(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class RBF(_Stationary):
+class RBF(Stationary):
     """Squared exponential kernel ``exp(−Σ_k (x_k − z_k)² / (2 ℓ_k²))``.
 
     Parameters
@@ -128,6 +144,7 @@ class RBF(_Stationary):
     """
 
     profile = "rbf"
+    rate = 0.5
 
     length_scale: Any = 1.0
     length_scale_bounds: Any = DEFAULT_BOUNDS
@@ -139,7 +156,7 @@ class RBF(_Stationary):
 
 
 @dataclass(eq=False, repr=False)
-class Matern(_Stationary):
+class Matern(Stationary):
     """Matérn kernel with smoothness 1/2, 3/2 or 5/2.
 
     Parameters
@@ -197,7 +214,7 @@ class Matern(_Stationary):
 
 
 @dataclass(eq=False, repr=False)
-class RationalQuadratic(_Stationary):
+class RationalQuadratic(Stationary):
     """Rational quadratic kernel ``(1 + D / (2 alpha)) ** −alpha``, a scale mixture of RBF kernels.
 
     Parameters
@@ -304,7 +321,7 @@ def _noise_shows(D: Array, X_norms: Array, Z_norms: Array) -> bool:
     return 4 * size * float(xp.finfo(D.dtype).eps) ** 0.5 > 1
 
 
-def _per_feature(Xs: Array, Zs: Array, H: Array) -> np.ndarray:
+def _squares_per_feature(Xs: Array, Zs: Array, H: Array) -> np.ndarray:
     """Σ_ij H_ij (x_ik − z_jk)² for every feature k."""
     xp = namespace(H)
     rows, columns = xp.sum(H, axis=1), xp.sum(H, axis=0)

@@ -28,7 +28,7 @@ from gramian.kernels.pairwise import PairwiseKernel
 from gramian.operators import costs
 from gramian.operators.base import InputOperator
 from gramian.operators.inputs.dense import Dense
-from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.distances import Distances
 from gramian.operators.inputs.linear import LinearFeatures, n_stored
 from gramian.operators.inputs.low_rank import LowRank
 from gramian.operators.inputs.streamed import Streamed
@@ -49,7 +49,7 @@ def choose_operator(
     name: str = "auto",
     *,
     copies: int = 1,
-    distances: SquaredDistances | None = None,
+    distances: Distances | None = None,
     rank: int | None = None,
     random_state: Any = None,
     n_columns: int = 1,
@@ -65,7 +65,7 @@ def choose_operator(
         For pairs {"auto", "dual", "primal"}.
     copies : int, default=1
         How many such operators there will be; they share the budget.
-    distances : SquaredDistances, default=None
+    distances : Distances, default=None
         Distances to reuse if the matrix is stored.
     rank : int, default=None
         Rank of "low_rank"; None is 1000, or fewer if the factor would take more than half of

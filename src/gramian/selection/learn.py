@@ -6,7 +6,7 @@ The mathematics is in `criterion` (its value and gradient) and `search` (how it 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -27,8 +27,11 @@ from gramian.selection.folds import fold_masks
 from gramian.selection.prior import GramSettings, Prior
 from gramian.selection.ridge_criterion import choose_criterion
 from gramian.selection.rounded import rounded
-from gramian.selection.search import CrossValidationSearch, OptimizationPath
+from gramian.selection.search import CrossValidationSearch
+from gramian.selection.walk import OptimizationPath
 from gramian.solvers import Problem
+
+NO_MATTER = 0.01  # of the loss: by less, another form of the kernel is not better
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +107,17 @@ class LearningData:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The prior with learned parameters, its loss, the path, coefficients to start from, and the coupling."""
+    """The prior with learned parameters, its loss, the path, coefficients to start from, the coupling, and the race.
+
+    The race is the path that each prior had gone when one of them was chosen; it is empty where there was only one.
+    """
 
     prior: AnyPrior
     loss: float
     path: OptimizationPath
     start: Array | None
     coupling: JudgedCoupling | None = None
+    race: tuple[tuple[AnyPrior, OptimizationPath], ...] = ()
 
 
 class _Stages:
@@ -139,7 +146,7 @@ class _Stages:
 
 
 def learn_prior(
-    prior: AnyPrior,
+    priors: Sequence[AnyPrior],
     data: LearningData,
     search: CrossValidationSearch,
     *,
@@ -153,8 +160,9 @@ def learn_prior(
 
     Parameters
     ----------
-    prior : Prior
-        The parameters that the search starts from.
+    priors : sequence of Prior
+        With the parameters that the search starts from. Of several, which differ in the form of the kernel, the first
+        whose first stage ends about as low as any goes on.
     data : LearningData
     search : CrossValidationSearch
     cv : int, splitter or iterable of splits
@@ -169,55 +177,98 @@ def learn_prior(
     -------
     Learned
     """
-    if search.prior is not None:
-        search.prior.check(prior.theta.size)
-    prior = prior.in_units_of(data.X)
     stages = _Stages(data, cv, regularization, gram)
-    criteria: list[CrossValidationCriterion] = []
-
-    def stage(size: int) -> CrossValidationCriterion:
-        problem, folds = stages.problem(prior, size)
-        criteria.append(choose_criterion(problem, *folds))
-        return criteria[-1]
-
-    sizes = search.sizes(data.size, stages.n_classes, coarse=data.sample is None)
-    asked_to_stop = False
-
-    def reported(theta: np.ndarray, value: float) -> bool:
-        nonlocal asked_to_stop
-        asked_to_stop = report(theta, value)
-        return asked_to_stop
-
-    start = prior.theta
-    path = search.run(
-        [partial(stage, size) for size in sizes],
-        sizes,
-        start,
-        prior.bounds,
-        prior.names,
-        stages.total_weight,
-        tied=prior.tied,
-        starts=prior.starts(),
-        report=reported,
-    )
-    if search.max_samples is None and not asked_to_stop:  # else limits are what was asked for
+    runners = [_Runner(prior.in_units_of(data.X), stages, search, report) for prior in priors]
+    race: tuple[tuple[AnyPrior, OptimizationPath], ...] = ()
+    stopped = False
+    if len(runners) > 1:
+        for one in runners:
+            one.walk.advance()
+            if stopped := one.stopped:
+                break
+        ran = [one for one in runners if one.walk.descent.rows]
+        race = tuple((one.found, one.walk.path) for one in ran)
+        lowest = min(one.lowest for one in ran)
+        runners = [one for one in ran if one.lowest - lowest <= NO_MATTER * abs(lowest)]
+    runner = runners[0]
+    path = runner.walk.path if stopped else runner.walk.finish()
+    stopped = stopped or runner.stopped
+    if search.max_samples is None and not stopped:  # else limits are what was asked for
         _warn_of_early_end(path)
-        _warn_of_bounds(path, prior.bounds, search.tol)
-    value, theta = float(path.loss[path.best]), path.theta[path.best]
-    if search.prior is not None:
-        value -= search.prior(theta, start)[0] / stages.total_weight
+        _warn_of_bounds(path, runner.prior.bounds, search.tol)
     whole = path.n_samples[-1] == data.size  # else a callback stopped the coarse search
-    found = prior.with_theta(theta)
-    if coupling is None or asked_to_stop:
-        coefficients = criteria[-1].combined_coefficients() if whole else None
-        return Learned(found, value, path, coefficients)
+    found = runner.found
+    if coupling is None or stopped:
+        coefficients = runner.criterion.combined_coefficients() if whole else None
+        return Learned(found, runner.value, path, coefficients, race=race)
     related, judged = learn_coupling(
         cast(Prior, found),  # label sequences have no couplings
-        lambda other: stages.problem(other, sizes[-1], exact=True),
+        lambda other: stages.problem(other, runner.sizes[-1], exact=True),
         coupling,
-        partial(reported, found.theta),
+        partial(runner.reported, found.theta),
     )
-    return Learned(related, judged.judged_loss, path, judged.start if whole else None, judged)
+    start = judged.start if whole else None
+    return Learned(related, judged.judged_loss, path, start, judged, race)
+
+
+class _Runner:
+    """One prior, and the search for its parameters."""
+
+    def __init__(
+        self,
+        prior: AnyPrior,
+        stages: _Stages,
+        search: CrossValidationSearch,
+        report: Callable[[np.ndarray, float], bool],
+    ):
+        if search.prior is not None:
+            search.prior.check(prior.theta.size)
+        self.prior, self.stages, self.search, self.report = prior, stages, search, report
+        self.stopped = False
+        data = stages.data
+        self.sizes = search.sizes(data.size, stages.n_classes, coarse=data.sample is None)
+        self.walk = search.walk(
+            [partial(self._stage, size) for size in self.sizes],
+            self.sizes,
+            prior.theta,
+            prior.bounds,
+            prior.names,
+            stages.total_weight,
+            tied=prior.tied,
+            starts=prior.starts(),
+            report=self.reported,
+        )
+
+    def _stage(self, size: int) -> CrossValidationCriterion:
+        problem, folds = self.stages.problem(self.prior, size)
+        self.criterion = choose_criterion(problem, *folds)
+        return self.criterion
+
+    def reported(self, theta: np.ndarray, value: float) -> bool:
+        """Tell of an evaluation, and return whether to stop."""
+        self.stopped = self.report(theta, value)
+        return self.stopped
+
+    @property
+    def lowest(self) -> float:
+        """What the search has come to, with the prior on the parameters."""
+        path = self.walk.path
+        return float(path.loss[path.best])
+
+    @property
+    def found(self) -> AnyPrior:
+        """The prior with the best parameters."""
+        path = self.walk.path
+        return self.prior.with_theta(path.theta[path.best])
+
+    @property
+    def value(self) -> float:
+        """The cross-validated loss of the best parameters."""
+        path, value = self.walk.path, self.lowest
+        if self.search.prior is None:
+            return value
+        penalty = self.search.prior(path.theta[path.best], self.prior.theta)[0]
+        return value - penalty / self.stages.total_weight
 
 
 def _problem(

@@ -40,7 +40,7 @@ from gramian.operators import (
     choose_operator,
     cross_operator,
 )
-from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.distances import Distances
 
 # Factors on the length scales and variances that a search begins with. Smooth functions, and functions that classify
 # with confidence, have variances well above one; a longer scale goes with a larger variance.
@@ -190,6 +190,10 @@ class Prior:
         theta = self.theta + np.log(scale) * scales + np.log(variance) * variances
         return np.clip(theta, *self.bounds.T)
 
+    def with_kernel(self, kernel: Kernel) -> Prior:
+        """Return a copy with another kernel, which all groups start from."""
+        return replace(self, kernels=(kernel,) * len(self.kernels))
+
     def with_variances_only(self) -> Prior:
         """Return a copy of which only the variances are learned."""
         return replace(self, only_variances=True)
@@ -252,8 +256,9 @@ class Prior:
             )
         distances = None
         several = (learning or copies > 1) and gram.operator != "low_rank"
-        if several and is_numpy(X) and all(k.is_isotropic for k in self._matrices):
-            kept = SquaredDistances(X, dtype)
+        metrics = {kernel.metric if kernel.is_isotropic else None for kernel in self._matrices}
+        if several and is_numpy(X) and len(metrics) == 1 and None not in metrics:
+            kept = Distances(X, dtype, *metrics)
             nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(kept)
             if nbytes <= working_memory() or gram.operator == "dense":
                 distances = kept

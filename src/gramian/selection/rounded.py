@@ -48,11 +48,11 @@ class Rounded(Operator):
     >>> from gramian.kernels import RBF
     >>> from gramian.labels import Scalar
     >>> from gramian.operators import Dense, LabelMixed
-    >>> from gramian.operators.inputs.distances import SquaredDistances
+    >>> from gramian.operators.inputs.distances import Distances
     >>> from gramian.selection.rounded import Rounded
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> def build(dtype):
-    ...     return LabelMixed([(Dense(RBF(1.0), X, SquaredDistances(X, dtype)), Scalar(1.0))])
+    ...     return LabelMixed([(Dense(RBF(1.0), X, Distances(X, dtype)), Scalar(1.0))])
     >>> operator = Rounded(build("float32"), lambda: build("float64"), 1.0, n_outputs=1)
     >>> operator.clone_with_theta(np.log([1.0, 10.0])).dtype
     dtype('float32')

@@ -1,4 +1,4 @@
-"""Learning hyperparameters: quasi-Newton steps on the cross-validation criterion (Seeger §5).
+"""Learning hyperparameters: how to search, and what to believe beforehand (Seeger §5). `walk` does it.
 
 Deviates from the paper in
 
@@ -19,81 +19,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian.selection.criterion import NoRoles
-from gramian.selection.descent import Criterion, Descent, Evaluation
-from gramian.selection.judged import gain_and_error, judged_descents
+from gramian.selection.descent import Criterion
+from gramian.selection.walk import Walk
 
-UNTOLD = ("judged", "judged_losses", "tol")  # of evaluations, which a path does not tell
-COARSE_TOL_FACTOR = 3  # on the tolerance of the coarse search: its optimum is only a start
 COARSE_ROWS = (250, 1000)  # of the first stages of "auto"; half of all rows follow
 COARSE_FACTOR = 2  # a coarse stage must have this many times fewer rows than the last one
 EXAMPLES_PER_CLASS = 5  # a sample of fewer would leave classes out of folds
-# With fewer examples for each parameter beyond the tied ones, a search fits the folds: each parameter costs about half
-# an example's log loss, and more where it can go to infinity.
-EXAMPLES_PER_PARAMETER = 200
-# Standard errors by which freed parameters must be better, as folds that do not drive see it: what they choose is the
-# best of several points, and looks better than it is by about as much.
-CONFIDENCE = 1.0
-ROWS_PER_PARAMETER = (
-    50  # with fewer rows, coarse searches keep parameters tied: what they would find is noise
-)
-
-
-@dataclass(frozen=True, eq=False)
-class OptimizationPath:
-    """All evaluations of a search.
-
-    Attributes
-    ----------
-    names : tuple of str
-        One for each log-parameter.
-    theta : ndarray of shape (n_evaluations, n_parameters)
-    loss : ndarray of shape (n_evaluations,)
-        Mean held-out loss, with the prior if there is one.
-    gradient : ndarray of shape (n_evaluations, n_parameters)
-    accepted : ndarray of bool of shape (n_evaluations,)
-        Whether the search went on from there; the others are trial steps.
-    products : ndarray of int of shape (n_evaluations,)
-        Products with the Gram operator, each for all folds.
-    seconds : ndarray of shape (n_evaluations,)
-        Since the start of the search.
-    n_samples : ndarray of int of shape (n_evaluations,)
-        Rows used: the coarse search uses fewer.
-    message : str
-        Why the search ended.
-    converged : bool
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gramian import KernelLogisticRegression
-    >>> path = (
-    ...     KernelLogisticRegression(optimize="cv")
-    ...     .fit(*load_iris(return_X_y=True))
-    ...     .optimization_path_
-    ... )
-    >>> path.names
-    ('RBF.length_scale', 'variance')
-    >>> bool(path.loss[-1] < path.loss[0])
-    True
-    """
-
-    names: tuple[str, ...]
-    theta: np.ndarray
-    loss: np.ndarray
-    gradient: np.ndarray
-    accepted: np.ndarray
-    products: np.ndarray
-    seconds: np.ndarray
-    n_samples: np.ndarray
-    message: str
-    converged: bool
-
-    @property
-    def best(self) -> int:
-        """Number of the best evaluation: the last accepted one, or a lower trial step from there."""
-        last = int(np.flatnonzero(self.accepted)[-1])  # earlier losses were less accurate
-        return last + int(np.argmin(self.loss[last:]))
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +122,7 @@ class CrossValidationSearch(BaseEstimator):
             return sorted({*(size for size in first if COARSE_FACTOR * size <= last), last})
         return [last] if self.coarse is None or self.coarse >= last else [int(self.coarse), last]
 
-    def run(
+    def walk(
         self,
         stages: Sequence[Callable[[], Criterion]],
         n_samples: Sequence[int],
@@ -203,8 +134,8 @@ class CrossValidationSearch(BaseEstimator):
         tied: np.ndarray | None = None,
         starts: np.ndarray | None = None,
         report: Callable[[np.ndarray, float], Any] | None = None,
-    ) -> OptimizationPath:
-        """Minimise one criterion after the other, each from the best point of the last.
+    ) -> Walk:
+        """Return a search that has not begun; each stage goes on from the best point of the last.
 
         Parameters
         ----------
@@ -228,61 +159,16 @@ class CrossValidationSearch(BaseEstimator):
 
         Returns
         -------
-        OptimizationPath
+        Walk
         """
-
-        def penalty(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = self.prior(theta, start) if self.prior is not None else (0.0, 0 * theta)
-            return value / total_weight, slope / total_weight
-
-        limits = self.max_evaluations, np.inf if self.max_products is None else self.max_products
-        descent = Descent(bounds, limits, penalty, report)
-        more = 0 if tied is None else int(descent.free.sum()) - np.unique(tied[descent.free]).size
-        guarded = self.prior is None and total_weight < EXAMPLES_PER_PARAMETER * more
-        theta = np.clip(start, bounds[:, 0], bounds[:, 1])
-        message, converged = "a callback stopped the search", False
-        for make, size in zip(stages, n_samples, strict=True):
-            criterion, coarse_tol = make(), COARSE_TOL_FACTOR * self.tol
-            last = size == n_samples[-1]
-            if starts is not None and not descent.rows and descent.free.any():
-                theta = descent.lowest(criterion, size, starts)
-            tol = self.tol if last else coarse_tol
-            if tied is not None and size == n_samples[0] and not descent.stopped:
-                theta, _, _ = descent.minimise(criterion, size, theta, coarse_tol, tied)
-            if not descent.stopped:  # a sample, and few rows, decide only what all have in common
-                few = not last and size < ROWS_PER_PARAMETER * more
-                few = few or self.max_samples is not None
-                together = tied if few or guarded else None
-                theta, message, converged = descent.minimise(criterion, size, theta, tol, together)
-            if guarded and last and self.max_samples is None and not descent.stopped:
-                theta, message, converged = self._guarded(descent, criterion, size, theta)
-            if descent.stopped:
-                break
-        columns = zip(Evaluation._fields, zip(*descent.rows, strict=True), strict=True)
-        return OptimizationPath(
-            tuple(names),
-            accepted=np.isin(np.arange(len(descent.rows)), list(descent.accepted)),
-            message=message,
-            converged=converged,
-            **{name: np.array(v) for name, v in columns if name not in UNTOLD},
+        return Walk(
+            self,
+            list(zip(stages, n_samples, strict=True)),
+            start,
+            bounds,
+            names,
+            total_weight,
+            tied,
+            starts,
+            report,
         )
-
-    def _guarded(
-        self, descent: Descent, criterion: Any, size: int, theta: np.ndarray
-    ) -> tuple[np.ndarray, str, bool]:
-        """Free tied parameters as far as folds that do not drive the descent approve of it."""
-
-        def descend(theta: np.ndarray) -> tuple[np.ndarray, str, bool]:
-            return descent.minimise(criterion, size, theta, self.tol)
-
-        try:
-            verdicts = list(judged_descents(descent, criterion, size, theta, descend))
-        except NoRoles:
-            return theta, "there are no folds to approve of more than common values", True
-        ends, last = [verdict.end.theta for verdict in verdicts], verdicts[-1]
-        if last.start.judged_losses is not None:  # of a loss that is a sum over examples
-            gain, error = gain_and_error(verdicts)
-            ends = ends if gain > CONFIDENCE * error else [theta]
-        theta = descent.lowest(criterion, size, np.mean(ends, axis=0)[None])
-        message = f"folds that did not drive the search chose; in the last one {last.message}"
-        return theta, message, last.converged

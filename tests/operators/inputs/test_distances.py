@@ -7,7 +7,7 @@ import pytest
 
 from gramian.kernels import RBF, Matern
 from gramian.operators import Dense
-from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.distances import Distances
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.7), Matern(0.7, nu=1.5)], ids=repr)
@@ -15,13 +15,13 @@ from gramian.operators.inputs.distances import SquaredDistances
 def test_matrices_are_those_of_the_kernel(kernel, dtype, error, rng):
     """In single precision, too: distances far from the origin are computed in double precision first."""
     X = 1000.0 + rng.normal(size=(40, 3))
-    operator = Dense(kernel, X, SquaredDistances(X, dtype))
+    operator = Dense(kernel, X, Distances(X, dtype))
     assert operator.matrix.dtype == operator.dtype == (dtype or np.float64)
     np.testing.assert_allclose(operator.matrix, kernel(X), atol=error)
 
 
 def test_an_array_is_taken_again_when_nobody_holds_it(rng):
-    distances = SquaredDistances(rng.normal(size=(20, 2)))
+    distances = Distances(rng.normal(size=(20, 2)))
     first = distances.gram(RBF(1.0))
     address = first.ctypes.data
     second = distances.gram(RBF(2.0))
@@ -35,7 +35,7 @@ def test_an_array_is_taken_again_when_nobody_holds_it(rng):
 
 def test_a_part_of_a_matrix_keeps_its_array(rng):
     """Otherwise the next matrix would be written over it."""
-    distances = SquaredDistances(rng.normal(size=(20, 2)))
+    distances = Distances(rng.normal(size=(20, 2)))
     matrix = distances.gram(RBF(1.0))
     part, diagonal = matrix[:3], np.linalg.diagonal(matrix)
     expected = part.copy()

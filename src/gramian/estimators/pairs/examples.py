@@ -49,6 +49,10 @@ class PairExamples:
     def asked_for(self) -> Kernel:
         return as_pairwise_kernel(self.pairwise_kernel, self.left_kernel, self.right_kernel)
 
+    def rivals(self) -> tuple[Kernel, ...]:
+        """Return nothing: the form of the kernel is always given."""
+        return ()
+
     def kernel(self) -> PairwiseKernel:
         """The kernel without a constant factor."""
         kernel = self.asked_for().amplitude()[1]

@@ -40,7 +40,10 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
 
     Parameters
     ----------
-    |kernel|
+    kernel : str or Kernel, default="rbf"
+        A kernel of `gramian.kernels`, or its name: "rbf", "matern12", "matern32", "matern52", "rational_quadratic",
+        "laplacian", "linear", "polynomial". Names take their scale from the training data, and with
+        ``regularization="auto"`` their parameters are learned.
     hierarchy : Taxonomy, mapping, nested dict, edge list, paths or graph, default=None
         Tree of the labels, see `as_taxonomy`. Labels of one branch then have similar latent functions and transitions,
         and y may name inner nodes: the label is one of the leaves below.
@@ -126,6 +129,7 @@ class KernelCRF(SequenceAnswers, FeatureMachine):
     True
     """
 
+    kernel: Any = "rbf"
     _: KW_ONLY
     hierarchy: Any = None
     share: Any = "tied"

@@ -47,6 +47,10 @@ class SequenceExamples:
             )
         return kernel
 
+    def rivals(self) -> tuple[Kernel, ...]:
+        """Return nothing: the form of the kernel is always given."""
+        return ()
+
     def numbered(self, kernel: Kernel, X: Sequences, weights: Array | None) -> Kernel:
         """Return the kernel with all its numbers, some of which come from the positions."""
         of_positions = None if weights is None else np.repeat(weights, X.lengths)

@@ -18,7 +18,7 @@ from gramian.kernels import Kernel
 from gramian.operators import costs
 from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.skinny import is_skinny, skinny_product
-from gramian.operators.inputs.distances import SquaredDistances
+from gramian.operators.inputs.distances import Distances
 from gramian.operators.inputs.tiles import TILE_BYTES, stored
 
 # Multiply-adds below which threads gain less than a tenth of a millisecond. Where another process has one of the cores,
@@ -33,8 +33,8 @@ class Dense(KernelOperator):
     ----------
     kernel : Kernel
     X : array or sparse array of shape (n_samples, n_features)
-    distances : SquaredDistances, default=None
-        Squared distances of the rows of X, which isotropic kernels then use; copies with other parameters
+    distances : Distances, default=None
+        Distances of the rows of X, which isotropic kernels then use; copies with other parameters
         share them.
 
     Examples
@@ -47,9 +47,9 @@ class Dense(KernelOperator):
            [6.]])
     """
 
-    def __init__(self, kernel: Kernel, X: Array, distances: SquaredDistances | None = None):
+    def __init__(self, kernel: Kernel, X: Array, distances: Distances | None = None):
         super().__init__(kernel, X)
-        self.distances = distances if kernel.is_isotropic else None
+        self.distances = distances if distances and distances.serves(kernel) else None
         if self.distances is not None:
             self.dtype = self.distances.dtype
 

@@ -1,12 +1,13 @@
-"""Squared distances kept between evaluations: learning length scales needs the same ones again and again.
+"""Distances kept between evaluations: learning length scales needs the same ones again and again.
 
 Formula
-    Gram matrix ``K_ij = φ(D_ij / ℓ²)``, and for learning ``Σ_ij ⟨E_i, F_j⟩ dK_ij / dlog ℓ``, from stored
-    D of shape (n, n).
+    Gram matrix ``K_ij = φ(D_ij / ℓ^p)``, and for learning ``Σ_ij ⟨E_i, F_j⟩ dK_ij / dlog ℓ``, from stored
+    D of shape (n, n): squared distances with p = 2, or Manhattan distances with p = 1.
 
 Method
-    For the RBF both are one pass of compiled code over D (and K), parallel over rows; its derivative is
-    ``K D / ℓ²``. Other isotropic kernels go through their own profiles, tile by tile.
+    For ``φ(t) = exp(−t / p)``, the RBF and the Laplacian kernel, both are one pass of compiled code over D (and K),
+    parallel over rows; the derivative is ``K D / ℓ^p``. Other isotropic kernels go through their own profiles, tile by
+    tile.
 
 Cost
     n² exponentials instead of n² d multiply-adds and n² exponentials; the derivative costs about as much as a product
@@ -30,33 +31,36 @@ from numba import njit
 from gramian._core.arrays import Array, row_blocks
 from gramian._core.threads import share
 from gramian.kernels import Kernel
+from gramian.kernels.manhattan import manhattan_distances
 from gramian.kernels.stationary import scaled, squared_distances
 from gramian.operators.compiled.radial_loops import FLAGS, exp2
 from gramian.operators.inputs.tiles import TILE_BYTES
 
 
-class SquaredDistances:
-    """Squared distances of all pairs of rows, computed when first asked for.
+class Distances:
+    """Distances of all pairs of rows, computed when first asked for.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     dtype : dtype, default=None
         In which distances are stored, after they were computed in that of X; None is that of X.
+    metric : {"squared", "manhattan"}, default="squared"
+        Squared Euclidean distances, or Manhattan distances.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gramian.kernels import RBF
-    >>> from gramian.operators.inputs.distances import SquaredDistances
-    >>> distances = SquaredDistances(np.array([[0.0], [2.0]]))
+    >>> from gramian.operators.inputs.distances import Distances
+    >>> distances = Distances(np.array([[0.0], [2.0]]))
     >>> distances.gram(RBF(2.0)).round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
 
-    def __init__(self, X: np.ndarray, dtype: Any = None):
-        self.X = X
+    def __init__(self, X: np.ndarray, dtype: Any = None, metric: str = "squared"):
+        self.X, self.metric = X, metric
         self.dtype = np.dtype(X.dtype if dtype is None else dtype)
         self._spare: list[np.ndarray] = []
 
@@ -66,21 +70,30 @@ class SquaredDistances:
         X, _ = scaled(self.X, self.X, 1.0)
         D = np.empty((X.shape[0], X.shape[0]), self.dtype)
         for rows in row_blocks(X.shape[0], X.shape[0] * X.itemsize, TILE_BYTES):
-            # what is below the rounding error is zero: the square root of a Matérn kernel would magnify it
-            D[rows, : rows.stop] = squared_distances(X[rows], X[: rows.stop], rooted=True)
+            D[rows, : rows.stop] = self._between(X[rows], X[: rows.stop])
             D[: rows.start, rows] = D[rows, : rows.start].T
         return D
 
+    def _between(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        if self.metric == "manhattan":
+            return manhattan_distances(X, Z)
+        # what is below the rounding error is zero: the square root of a Matérn kernel would magnify it
+        return squared_distances(X, Z, rooted=True)
+
+    def serves(self, kernel: Kernel) -> bool:
+        """Whether a kernel is a function of these distances."""
+        return kernel.is_isotropic and kernel.metric == self.metric
+
     def gram(self, kernel: Kernel) -> np.ndarray:
-        """The matrix of an isotropic kernel."""
-        D, square, K = self.matrix, self._square(kernel), self._array()
-        if kernel.profile == "rbf":
+        """The matrix of a kernel that these distances serve."""
+        D, unit, K = self.matrix, self._unit(kernel), self._array()
+        if kernel.rate is not None:
             # NumPy touches the new pages: by several threads at once that takes many times as long
-            np.multiply(D, D.dtype.type(-0.5 / math.log(2) / square), out=K)
+            np.multiply(D, D.dtype.type(-kernel.rate / math.log(2) / unit), out=K)
             share(_exp2_in_place, len(K), K)
             return K
         for rows in self._rows():
-            K[rows] = kernel.radial(D[rows] / D.dtype.type(square))
+            K[rows] = kernel.radial(D[rows] / D.dtype.type(unit))
         return K
 
     def _array(self) -> np.ndarray:
@@ -96,24 +109,25 @@ class SquaredDistances:
     def vjp(self, kernel: Kernel, K: np.ndarray, E: Array, F: Array) -> np.ndarray:
         """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""
         E, F = (np.asarray(part.reshape(len(part), -1), K.dtype) for part in (E, F))
-        D, square = self.matrix, self._square(kernel)
-        if kernel.profile == "rbf":
+        D, unit = self.matrix, self._unit(kernel)
+        if kernel.rate is not None:
             if not kernel.theta.size:
                 return np.empty(0)
             sums = np.empty(len(K))
             columns = np.ascontiguousarray(F.T)
-            share(_rbf_slopes, len(K), D, K, np.ascontiguousarray(E), columns, sums)
-            return np.array([sums.sum() / square])
+            share(_exponential_slopes, len(K), D, K, np.ascontiguousarray(E), columns, sums)
+            return np.array([sums.sum() / unit])
         gradient = np.zeros(kernel.theta.size)
         for rows in self._rows():
-            gradient += kernel.radial_vjp(D[rows] / D.dtype.type(square), E[rows] @ F.T)
+            gradient += kernel.radial_vjp(D[rows] / D.dtype.type(unit), E[rows] @ F.T)
         return gradient
 
-    def _square(self, kernel: Kernel) -> float:
-        """The square of a length scale, within what distances can be divided by: beyond, nothing changes any more."""
+    def _unit(self, kernel: Kernel) -> float:
+        """ℓ^p, within what distances can be divided by: beyond, nothing changes any more."""
         limits = np.finfo(self.matrix.dtype)
         low, high = float(limits.tiny) ** 0.49, float(limits.max) ** 0.49
-        return min(max(float(kernel.length_scale), low), high) ** 2
+        scale = min(max(float(kernel.length_scale), low), high)
+        return scale**2 if self.metric == "squared" else scale
 
     def _rows(self) -> list[slice]:
         return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
@@ -128,7 +142,7 @@ def _exp2_in_place(first, last, K):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def _rbf_slopes(first, last, D, K, E, F, sums):
+def _exponential_slopes(first, last, D, K, E, F, sums):
     """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
     weights = np.empty(D.shape[1], D.dtype)
     for i in range(first, last):
