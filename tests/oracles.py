@@ -16,6 +16,7 @@ from gramian.kernels import (
     RBF,
     Constant,
     Kernel,
+    Laplacian,
     Linear,
     Matern,
     Polynomial,
@@ -53,6 +54,8 @@ KERNELS: list[Kernel] = [
     RationalQuadratic(1.5, alpha=0.7),
     RationalQuadratic([0.7, 1.5, 2.0], alpha=2.0),
     RationalQuadratic(alpha_bounds="fixed"),
+    Laplacian(1.5),
+    Laplacian([0.7, 1.5, 2.0]),
     RBF(2.0) + White(0.1),
     10.0 * RBF(2.0),
     2.0 * RBF([0.5, 1.0, 3.0]) + 0.5 * Linear() + White(0.2) + 1.0,
@@ -106,6 +109,8 @@ def kernel_value(kernel: Kernel, x, z, same: bool) -> float:
         return (kernel.gamma * sum(a * b for a, b in zip(x, z)) + kernel.coef0) ** kernel.degree
     scales = np.broadcast_to(kernel.length_scale, (len(x),))
     squared = sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales))
+    if isinstance(kernel, Laplacian):
+        return math.exp(-sum(abs(a - b) / s for a, b, s in zip(x, z, scales)))
     if isinstance(kernel, RBF):
         return math.exp(-squared / 2)
     if isinstance(kernel, RationalQuadratic):

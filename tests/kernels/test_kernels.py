@@ -15,6 +15,7 @@ from gramian._core.arrays import to_numpy
 from gramian.kernels import (
     RBF,
     Constant,
+    Laplacian,
     Linear,
     Matern,
     Polynomial,
@@ -71,7 +72,9 @@ def test_other_array_libraries_give_the_values_of_numpy(kernel, X, X_new, xp):
     )
 
 
-@pytest.mark.parametrize("kernel", [RBF("scale"), Matern("scale"), Polynomial(gamma="scale")])
+@pytest.mark.parametrize(
+    "kernel", [RBF("scale"), Matern("scale"), Laplacian("scale"), Polynomial(gamma="scale")]
+)
 def test_scale_is_found_in_any_array_library(kernel, X, xp):
     resolved = kernel.resolve(xp.asarray(X.copy()))
     np.testing.assert_allclose(resolved.theta, kernel.resolve(X).theta, rtol=1e-12)
@@ -112,6 +115,7 @@ def test_values_are_those_of_pairwise_metrics(X, X_new):
         (Linear(), pairwise.linear_kernel(X_new, X)),
         (RBF(2.0), pairwise.rbf_kernel(X_new, X, gamma=1 / 8)),
         (Polynomial(3, 0.5, 2.0), pairwise.polynomial_kernel(X_new, X, 3, 0.5, 2.0)),
+        (Laplacian(2.0), pairwise.laplacian_kernel(X_new, X, gamma=1 / 2)),
         (Matern(nu=0.5), np.exp(-pairwise.euclidean_distances(X_new, X))),
     ]
     for kernel, expected in twins:
@@ -149,7 +153,9 @@ def test_scale_counts_an_example_of_weight_two_twice(X, kind):
 # --- numerics -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5), Matern(nu=2.5), RationalQuadratic()])
+@pytest.mark.parametrize(
+    "kernel", [RBF(), Matern(nu=0.5), Matern(nu=2.5), RationalQuadratic(), Laplacian()]
+)
 def test_values_survive_a_shift_of_the_data(kernel, X):
     """Distances by one matrix product cancel far from the origin; centring saves the digits."""
     np.testing.assert_allclose(kernel(X + 1e4), kernel(X), rtol=1e-6, atol=1e-6)
@@ -180,7 +186,7 @@ both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f
 
 @both_dtypes
 @short_scales
-@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic, Laplacian])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_at_short_length_scales_examples_equal_their_copies_only(
     make, kind, length_scale, dtype, X
@@ -194,7 +200,7 @@ def test_at_short_length_scales_examples_equal_their_copies_only(
 
 
 @both_dtypes
-@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic, Laplacian])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_at_endless_length_scales_all_examples_are_equal(make, kind, dtype, X):
     for scale in (1e300, [1e300] * 3):
@@ -208,7 +214,7 @@ def test_one_short_length_scale_among_others_separates(X):
 
 
 @short_scales
-@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic])
+@pytest.mark.parametrize("make", [RBF, Matern, RationalQuadratic, Laplacian])
 def test_gradients_at_short_length_scales_are_finite(make, length_scale, X, rng):
     G = rng.normal(size=(14, 14))
     for scale in (length_scale, [length_scale] * 3):

@@ -7,7 +7,7 @@ from oracles import KERNELS, kernel_id, total_loss
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from gramian._core.arrays import to_numpy
-from gramian.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, White
+from gramian.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, White
 from gramian.labels import (
     DenseStructure,
     Diagonal,
@@ -273,13 +273,14 @@ ISOTROPIC = [
     *(Matern(1.5, nu=nu) for nu in (0.5, 1.5, 2.5)),
     RationalQuadratic(1.5, alpha=0.7),
     RationalQuadratic(1.5, alpha=0.7, alpha_bounds="fixed"),
+    Laplacian(1.5),
 ]
 
 
 @pytest.mark.parametrize("kernel", ISOTROPIC, ids=kernel_id)
 def test_stored_distances_change_nothing(kernel):
     """Other length scales reuse the distances; the numbers are those of a kernel evaluated anew."""
-    shared, structure = Distances(X), Scalar(2.0)
+    shared, structure = Distances(X, metric=kernel.metric), Scalar(2.0)
     with_, without = (
         LabelMixed([(Dense(kernel, X, distances), structure)]) for distances in (shared, None)
     )

@@ -62,10 +62,21 @@ Share = Annotated[
     typer.Option(help="Which nodes of the taxonomy have the same kernel.", show_default="tied"),
 ]
 KernelName = Annotated[
-    Literal["rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear", "polynomial"]
+    Literal[
+        "rbf",
+        "matern12",
+        "matern32",
+        "matern52",
+        "rational_quadratic",
+        "laplacian",
+        "linear",
+        "polynomial",
+    ]
     | None,
     typer.Option(
-        help="Kernel.", show_default="rbf; linear for text alone, tokens and wide sparse data"
+        help="Kernel.",
+        show_default="the best of rbf, matern32 and laplacian; rbf for sequences and pairs; linear for text alone, "
+        "tokens and wide sparse data",
     ),
 ]
 Regularization = Annotated[

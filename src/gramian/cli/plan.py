@@ -167,15 +167,17 @@ def target_summary(task: str, y: np.ndarray) -> str:
     return f"classification, {len(np.unique(y))} classes"
 
 
-def chosen_kernel(settings: Settings, X: Any, layout: Layout) -> tuple[str, str]:
-    """Return the kernel, and why."""
+def chosen_kernel(
+    settings: Settings, X: Any, layout: Layout, *, otherwise: str = "auto"
+) -> tuple[str, str]:
+    """Return the kernel, and why; ``otherwise`` is the one for tables of numbers."""
     if settings.kernel is not None:
         return settings.kernel, "--kernel"
     if list(layout.columns.values()) == [TEXT]:
         return "linear", "text alone"
     if sp.issparse(X) and layout.n_features > MANY_FEATURES:
         return "linear", f"sparse, more than {MANY_FEATURES} features"
-    return "rbf", "default"
+    return otherwise, "default"
 
 
 def parameters(settings: Settings, taxonomy: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _kernel(settings: Settings, X: Any, layout: Layout) -> tuple[str, str]:
     """Return the kernel, and why."""
     if layout.sequence is None and settings.kernel is None:
         return "linear", "sparse indicators"
-    return chosen_kernel(settings, X, layout)
+    return chosen_kernel(settings, X, layout, otherwise="rbf")
 
 
 def _first_step(layout: Layout, X: Any) -> tuple[Any, list[tuple[str, str]]]:

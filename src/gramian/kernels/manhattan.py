@@ -96,9 +96,11 @@ def _parts(X: Array, Z: Array) -> Iterator[Array]:
 def _sparse_distances(X: sp.csr_array, Z: sp.csc_array) -> np.ndarray:
     sizes = [np.asarray(abs(part).sum(axis=1), X.dtype).reshape(-1) for part in (X, Z)]
     D = np.add.outer(*sizes)
+    noise = 16 * np.finfo(D.dtype).eps * D  # what sums and differences of parts are rounded by
     tables = (read_only(part) for A in (X, Z) for part in (A.data, A.indices, A.indptr))
     share(_take_off_shared, len(D), *tables, D, alone=D.size < ALONE)
-    return np.maximum(D, 0, out=D)
+    D[D <= noise] = 0
+    return D
 
 
 @njit(cache=True, nogil=True)

@@ -31,7 +31,10 @@ from gramian.selection.search import CrossValidationSearch
 from gramian.selection.walk import OptimizationPath
 from gramian.solvers import Problem
 
-NO_MATTER = 0.01  # of the loss: by less, another form of the kernel is not better
+# Of the loss: by less, another form of the kernel is not better; by more, on few rows, it will be worse on more rows.
+NO_MATTER, FAR_BEHIND = 0.01, 0.05
+
+Race = tuple[tuple[AnyPrior, OptimizationPath], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,7 @@ class Learned:
     path: OptimizationPath
     start: Array | None
     coupling: JudgedCoupling | None = None
-    race: tuple[tuple[AnyPrior, OptimizationPath], ...] = ()
+    race: Race = ()
 
 
 class _Stages:
@@ -179,20 +182,10 @@ def learn_prior(
     """
     stages = _Stages(data, cv, regularization, gram)
     runners = [_Runner(prior.in_units_of(data.X), stages, search, report) for prior in priors]
-    race: tuple[tuple[AnyPrior, OptimizationPath], ...] = ()
-    stopped = False
-    if len(runners) > 1:
-        for one in runners:
-            one.walk.advance()
-            if stopped := one.stopped:
-                break
-        ran = [one for one in runners if one.walk.descent.rows]
-        race = tuple((one.found, one.walk.path) for one in ran)
-        lowest = min(one.lowest for one in ran)
-        runners = [one for one in ran if one.lowest - lowest <= NO_MATTER * abs(lowest)]
-    runner = runners[0]
-    path = runner.walk.path if stopped else runner.walk.finish()
-    stopped = stopped or runner.stopped
+    runner, race = _winner(runners)
+    halted = any(one.stopped for one in runners)
+    path = runner.walk.path if halted else runner.walk.finish()
+    stopped = halted or runner.stopped
     if search.max_samples is None and not stopped:  # else limits are what was asked for
         _warn_of_early_end(path)
         _warn_of_bounds(path, runner.prior.bounds, search.tol)
@@ -209,6 +202,30 @@ def learn_prior(
     )
     start = judged.start if whole else None
     return Learned(related, judged.judged_loss, path, start, judged, race)
+
+
+def _winner(runners: Sequence[_Runner]) -> tuple[_Runner, Race]:
+    """The first of several that is about as low as any after two stages, and how far each had come by then.
+
+    Who is far behind after the first stage, on few rows, takes no part in the second one, which costs more.
+    """
+    if len(runners) == 1:
+        return runners[0], ()
+    field = list(runners)
+    for behind in (FAR_BEHIND, NO_MATTER):
+        stopped = any(one.advanced() for one in field)
+        field = _not_behind(field, behind)
+        if stopped or len(field) == 1 or not field[0].walk.ahead:
+            break
+    seen = [one for one in runners if one.has_begun]
+    return _not_behind(field, NO_MATTER)[0], tuple((one.found, one.walk.path) for one in seen)
+
+
+def _not_behind(field: Sequence[_Runner], share: float) -> list[_Runner]:
+    """Those whose loss is at most a share above the lowest one."""
+    begun = [one for one in field if one.has_begun]
+    lowest = min(one.lowest for one in begun)
+    return [one for one in begun if one.lowest - lowest <= share * abs(lowest)]
 
 
 class _Runner:
@@ -248,6 +265,16 @@ class _Runner:
         """Tell of an evaluation, and return whether to stop."""
         self.stopped = self.report(theta, value)
         return self.stopped
+
+    def advanced(self) -> bool:
+        """Go through the next stage, and return whether a callback stopped it."""
+        self.walk.advance()
+        return self.stopped
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any parameters were tried."""
+        return bool(self.walk.descent.rows)
 
     @property
     def lowest(self) -> float:

@@ -5,17 +5,17 @@ import gc
 import numpy as np
 import pytest
 
-from gramian.kernels import RBF, Matern
+from gramian.kernels import RBF, Laplacian, Matern
 from gramian.operators import Dense
 from gramian.operators.inputs.distances import Distances
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.7), Matern(0.7, nu=1.5)], ids=repr)
+@pytest.mark.parametrize("kernel", [RBF(0.7), Matern(0.7, nu=1.5), Laplacian(0.7)], ids=repr)
 @pytest.mark.parametrize(("dtype", "error"), [(None, 1e-12), (np.float32, 2e-6)])
 def test_matrices_are_those_of_the_kernel(kernel, dtype, error, rng):
     """In single precision, too: distances far from the origin are computed in double precision first."""
     X = 1000.0 + rng.normal(size=(40, 3))
-    operator = Dense(kernel, X, Distances(X, dtype))
+    operator = Dense(kernel, X, Distances(X, dtype, kernel.metric))
     assert operator.matrix.dtype == operator.dtype == (dtype or np.float64)
     np.testing.assert_allclose(operator.matrix, kernel(X), atol=error)
 
