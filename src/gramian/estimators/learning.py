@@ -153,9 +153,11 @@ def heavy_tails(columns: np.ndarray) -> np.ndarray:
     ], dtype=bool)  # fmt: skip
 
 
-def warn_of_tails(machine: Any, data: TrainingData) -> None:
-    """Say that one length scale cannot serve features with heavy tails."""
+def warn_of_tails(machine: Any, data: TrainingData, learned: Learned) -> None:
+    """Say that one length scale cannot serve features with heavy tails, unless distances are sums of magnitudes."""
     X = data.X
+    if all(kernel.metric == "manhattan" for kernel in learned.prior.kernels):
+        return
     if not isinstance(X, np.ndarray):  # pairs, sparse rows, other array libraries
         return
     if not isinstance(machine.kernel, str) or machine.kernel in ("linear", "precomputed"):

@@ -247,9 +247,9 @@ class SmoothTraining:
     def run(self, task: Task) -> Fitted:
         if self._plan is None:
             return self._solved(task, self.targets.prior, None, {})
-        warn_of_tails(self.machine, self.data)
         with task.stage("hyperparameters") as stage:
             learned = self._learned(stage, self._plan)
+        warn_of_tails(self.machine, self.data, learned)
         found = {
             self.machine._cv_attribute: learned.loss,
             "optimization_path_": learned.path,

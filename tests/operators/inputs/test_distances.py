@@ -10,7 +10,9 @@ from gramian.operators import Dense
 from gramian.operators.inputs.distances import Distances
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.7), Matern(0.7, nu=1.5), Laplacian(0.7)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.7), *(Matern(0.7, nu=nu) for nu in (0.5, 1.5, 2.5)), Laplacian(0.7)], ids=repr
+)
 @pytest.mark.parametrize(("dtype", "error"), [(None, 1e-12), (np.float32, 2e-6)])
 def test_matrices_are_those_of_the_kernel(kernel, dtype, error, rng):
     """In single precision, too: distances far from the origin are computed in double precision first."""

@@ -5,9 +5,10 @@ Formula
     D of shape (n, n): squared distances with p = 2, or Manhattan distances with p = 1.
 
 Method
-    For ``φ(t) = exp(−t / p)``, the RBF and the Laplacian kernel, both are one pass of compiled code over D (and K),
-    parallel over rows; the derivative is ``K D / ℓ^p``. Other isotropic kernels go through their own profiles, tile by
-    tile.
+    Both are one pass of compiled code over D (and K), parallel over rows. For ``φ(t) = exp(−t / p)``, the RBF and the
+    Laplacian kernel, the derivative is ``K D / ℓ^p``. For Matérn kernels, ``(1 + c₁a + c₂a²) exp(−a)`` with
+    ``a = √(2ν D) / ℓ``, it is ``K a (1 − c₁ + (c₁ − 2c₂) a + c₂a²) / (1 + c₁a + c₂a²)``, which needs no exponential.
+    Other isotropic kernels go through their own profiles, tile by tile.
 
 Cost
     n² exponentials instead of n² d multiply-adds and n² exponentials; the derivative costs about as much as a product
@@ -33,8 +34,11 @@ from gramian._core.threads import share
 from gramian.kernels import Kernel
 from gramian.kernels.manhattan import manhattan_distances
 from gramian.kernels.stationary import scaled, squared_distances
-from gramian.operators.compiled.radial_loops import FLAGS, exp2
+from gramian.operators.compiled.radial import PROFILES
+from gramian.operators.compiled.radial_loops import FLAGS, Profile, exp2
 from gramian.operators.inputs.tiles import TILE_BYTES
+
+_LN_2 = math.log(2)
 
 
 class Distances:
@@ -89,8 +93,12 @@ class Distances:
         D, unit, K = self.matrix, self._unit(kernel), self._array()
         if kernel.rate is not None:
             # NumPy touches the new pages: by several threads at once that takes many times as long
-            np.multiply(D, D.dtype.type(-kernel.rate / math.log(2) / unit), out=K)
+            np.multiply(D, D.dtype.type(-kernel.rate / _LN_2 / unit), out=K)
             share(_exp2_in_place, len(K), K)
+            return K
+        if (matern := _matern(kernel)) is not None:
+            np.multiply(D, D.dtype.type(matern.gain / unit), out=K)
+            share(_matern_in_place, len(K), K, matern.linear, matern.square)
             return K
         for rows in self._rows():
             K[rows] = kernel.radial(D[rows] / D.dtype.type(unit))
@@ -110,13 +118,18 @@ class Distances:
         """Gradient of ``⟨E, K F⟩`` in the kernel's log-parameters; K is its matrix."""
         E, F = (np.asarray(part.reshape(len(part), -1), K.dtype) for part in (E, F))
         D, unit = self.matrix, self._unit(kernel)
-        if kernel.rate is not None:
+        matern = _matern(kernel)
+        if kernel.rate is not None or matern is not None:
             if not kernel.theta.size:
                 return np.empty(0)
             sums = np.empty(len(K))
-            columns = np.ascontiguousarray(F.T)
-            share(_exponential_slopes, len(K), D, K, np.ascontiguousarray(E), columns, sums)
-            return np.array([sums.sum() / unit])
+            arrays = D, K, np.ascontiguousarray(E), np.ascontiguousarray(F.T), sums
+            if matern is None:
+                share(_exponential_slopes, len(K), *arrays)
+                return np.array([sums.sum() / unit])
+            c = matern.linear / _LN_2, matern.square / _LN_2**2
+            share(_matern_slopes, len(K), *arrays, matern.gain * _LN_2**2 / unit, *c)
+            return np.array([sums.sum()])
         gradient = np.zeros(kernel.theta.size)
         for rows in self._rows():
             gradient += kernel.radial_vjp(D[rows] / D.dtype.type(unit), E[rows] @ F.T)
@@ -133,6 +146,12 @@ class Distances:
         return row_blocks(len(self.X), len(self.X) * self.X.itemsize, TILE_BYTES)
 
 
+def _matern(kernel: Kernel) -> Profile | None:
+    """The compiled profile of a Matérn kernel; None for others."""
+    profile = None if kernel.profile is None else PROFILES[kernel.profile]
+    return profile if profile is not None and profile.rooted else None
+
+
 @njit(cache=True, nogil=True, fastmath=FLAGS)
 def _exp2_in_place(first, last, K):
     for i in range(first, last):
@@ -142,16 +161,55 @@ def _exp2_in_place(first, last, K):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
+def _matern_in_place(first, last, K, linear, square):
+    """From ``t²`` to ``(1 + t (linear + t square)) 2^(−t)``."""
+    one, linear, square = K.dtype.type(1), K.dtype.type(linear), K.dtype.type(square)
+    for i in range(first, last):
+        row = K[i]
+        for j in range(row.size):
+            t = np.sqrt(row[j])
+            row[j] = (one + t * (linear + t * square)) * exp2(-t)
+
+
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def _set_weights(E, F, i, weights):
+    """weights[j] = ⟨E_i, F_j⟩; F is transposed."""
+    for j in range(weights.size):
+        weights[j] = 0
+    for k in range(E.shape[1]):
+        e, column = E[i, k], F[k]
+        for j in range(weights.size):
+            weights[j] += e * column[j]
+
+
+@njit(cache=True, nogil=True, fastmath=FLAGS)
+def _matern_slopes(first, last, D, K, E, F, sums, gain, linear, square):
+    """sums[i] = Σ_j ⟨E_i, F_j⟩ dK_ij / dlog ℓ, with a = √(gain D); F is transposed."""
+    kind = D.dtype.type
+    gain, c, b = kind(gain), kind(linear), kind(square)
+    one, rest, middle = kind(1), kind(1 - linear), kind(linear - 2 * square)
+    weights = np.empty(D.shape[1], D.dtype)
+    for i in range(first, last):
+        _set_weights(E, F, i, weights)
+        d, values = D[i], K[i]
+        total = 0.0
+        for start in range(0, weights.size, 512):
+            stop = min(weights.size, start + 512)
+            part = kind(0)
+            for j in range(start, stop):
+                a = np.sqrt(gain * d[j])
+                slope = a * (rest + a * (middle + a * b)) / (one + a * (c + a * b))
+                part += weights[j] * slope * values[j]
+            total += part
+        sums[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FLAGS)
 def _exponential_slopes(first, last, D, K, E, F, sums):
     """sums[i] = Σ_j ⟨E_i, F_j⟩ K_ij D_ij; F is transposed."""
     weights = np.empty(D.shape[1], D.dtype)
     for i in range(first, last):
-        for j in range(weights.size):
-            weights[j] = 0
-        for k in range(E.shape[1]):
-            e, column = E[i, k], F[k]
-            for j in range(weights.size):
-                weights[j] += e * column[j]
+        _set_weights(E, F, i, weights)
         d, values = D[i], K[i]
         total = 0.0
         # single precision within a stretch, double across
