@@ -282,7 +282,7 @@ def test_fitted_attributes(estimator, solver):
     assert model.n_features_in_ == 4
     assert not hasattr(model, "feature_names_in_")
     assert isinstance(model.kernel_.length_scale, float)
-    assert model.kernel == "rbf"  # the parameter stays as given
+    assert model.kernel == "auto"  # the parameter stays as given
     np.testing.assert_array_equal(model.X_fit_, X)
 
     solution = model.solution_

@@ -84,7 +84,8 @@ def test_what_is_known_after_a_fit(models):
     assert repr(coupled.kernel_) == repr(
         flat.kernel_
     )  # kernel and variance are those of unrelated classes
-    learned, decided = coupled.solution_.choices
+    learned, form, decided = coupled.solution_.choices
+    assert "form of the kernel" in form
     assert "learned from 72 of 72 examples" in learned
     assert f"{coupled.judged_loss_:.4g} instead of" in decided
     for name in ("coupling_", "n_couplings_", "judged_loss_"):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -24,7 +25,7 @@ from gramian import (
 )
 from gramian.datasets import make_interactions
 from gramian.estimators.learning import AUTOMATIC_RIDGE
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Laplacian
 
 X, CLASSES = load_iris(return_X_y=True)
 X, CLASSES = X[::2], CLASSES[::2]
@@ -102,10 +103,58 @@ def test_validation_pairs_take_the_place_of_the_search():
 def test_the_decision_is_said_and_logged(caplog):
     with caplog.at_level(logging.INFO, logger="gramian"):
         model = KernelLogisticRegression().fit(X, CLASSES)
-    (choice,) = model.solution_.choices
-    assert "RBF(length_scale=" in choice
-    assert "75 of 75 examples" in choice
-    assert any(record.message == f"KernelLogisticRegression: {choice}" for record in caplog.records)
+    learned, form = model.solution_.choices
+    assert repr(model.kernel_) in learned
+    assert "75 of 75 examples" in learned
+    assert all(name in form for name in ("RBF 0.", "Matern 0.", "Laplacian 0.", "75 examples"))
+    messages = [record.message for record in caplog.records]
+    assert {f"KernelLogisticRegression: {choice}" for choice in (learned, form)} <= set(messages)
+
+
+def _steps_and_waves(rng):
+    """Classes by the cell of a grid, along the features, and by waves across them."""
+    X = rng.uniform(-1, 1, size=(600, 3))
+    steps = np.floor(2 * X[:, 0]) + 2 * (X[:, 1] > 0.3)
+    return X, steps, np.sin(4 * X.sum(axis=1)) > 0
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_the_form_of_the_kernel_is_found(kind, rng):
+    X, steps, waves = _steps_and_waves(rng)
+    rough = KernelLogisticRegression().fit(kind(X), steps)
+    smooth = KernelLogisticRegression().fit(kind(X), waves)
+    assert isinstance(rough._prior.kernels[0], Laplacian)
+    assert isinstance(smooth._prior.kernels[0], RBF)
+    named = KernelLogisticRegression("rbf").fit(kind(X), steps)
+    assert rough.cv_log_loss_ < 0.9 * named.cv_log_loss_
+    assert len(named.solution_.choices) == 1
+
+
+def test_separate_kernels_have_one_form(rng):
+    X, steps, _ = _steps_and_waves(rng)
+    model = KernelLogisticRegression(share="class").fit(X[:200], steps[:200])
+    assert {type(kernel) for kernel in model._prior.kernels} == {Laplacian}
+
+
+@pytest.mark.parametrize("parameters", [{"regularization": 0.5}, {"optimize": None}])
+def test_where_nothing_is_learned_the_kernel_is_smooth(parameters):
+    model = KernelLogisticRegression(**parameters).fit(X, CLASSES)
+    assert repr(model.kernel_) == repr(RBF("scale").resolve(X))
+
+
+@pytest.mark.parametrize("stops_after", [1, 9, 20, 30])
+def test_a_race_can_be_stopped(stops_after, monkeypatch):
+    """By a callback, in any of its heats; the best of what was seen until then is kept."""
+    seen = []
+
+    def step(self, name, *arguments):
+        seen.append(name)
+        return name == "evaluation" and len(seen) == stops_after
+
+    monkeypatch.setattr("gramian.estimators.progress.Task.step", step)
+    model = KernelLogisticRegression().fit(X, CLASSES)
+    assert seen.count("evaluation") == stops_after
+    assert model.score(X, CLASSES) > 0.5
 
 
 def test_many_examples_are_learned_from_a_sample():
@@ -207,14 +256,15 @@ def test_heavy_tails_are_warned_of(rng):
     y = np.sin(X[:, 0])
     words = r"1 of 3 features have heavy tails .*: 1\. A few .*QuantileTransformer"
     with pytest.warns(UserWarning, match=words) as caught:
-        KernelRidge().fit(X, y)
+        KernelRidge("rbf").fit(X, y)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        KernelRidge().fit(X * [100.0, 1e-3, 1.0], y)  # tails that distances do not feel
+        KernelRidge("laplacian").fit(X, y)  # a single feature does not decide
+        KernelRidge("rbf").fit(X * [100.0, 1e-3, 1.0], y)  # tails that distances do not feel
         KernelRidge("linear").fit(X, y)  # has no length scale
         KernelRidge(RBF(1.0), regularization=1.0).fit(X, y)  # taken literally
-        KernelRidge().fit(
+        KernelRidge("rbf").fit(
             QuantileTransformer(n_quantiles=100, output_distribution="normal").fit_transform(X), y
         )
 

@@ -55,9 +55,9 @@ def test_products_agree(monkeypatch, rng):
 # kernels of classes are the mean of two descents that judges stop, and no minimum of the loss
 @pytest.mark.parametrize("share, alike", [("tied", 1e-2), ("class", 3e-2)])
 def test_the_search_finds_the_same_kernel(share, alike, monkeypatch):
-    model = KernelLogisticRegression(optimize="cv", share=share).fit(X, y)
+    model = KernelLogisticRegression("rbf", optimize="cv", share=share).fit(X, y)
     monkeypatch.setattr(rounded, "CACHE_BYTES", 0)
-    single = KernelLogisticRegression(optimize="cv", share=share).fit(X, y)
+    single = KernelLogisticRegression("rbf", optimize="cv", share=share).fit(X, y)
     assert single.cv_log_loss_ == pytest.approx(model.cv_log_loss_, rel=alike)
     assert single.dual_coef_.dtype == np.float64
     assert single.solution_.status == "converged"
