@@ -55,20 +55,12 @@ format: .venv/.stamp-lint ## let ruff repair what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-# A script of benchmarks/ that reads data takes --data FOLDER and runs only when GRAMIAN_DATA names one.
-# Files without a __main__ section are imported by the others.
+# What they print goes into a file, too: `python benchmarks/compare.py old.json new.json` tells two states apart.
+BENCH_OUT ?= benchmarks/latest.json
+BENCH_ARGS ?=
 bench: .venv/.stamp-bench ## benchmarks; GRAMIAN_DATA=folder adds those that read data
-	@set -e; for script in benchmarks/*.py; do \
-	  grep -q '__main__' "$$script" 2>/dev/null || continue; \
-	  if ! grep -q -e '--data' "$$script"; then \
-	    echo "== $$script"; $(PY) "$$script"; \
-	  elif [ -n "$$GRAMIAN_DATA" ]; then \
-	    echo "== $$script --data $$GRAMIAN_DATA"; $(PY) "$$script" --data "$$GRAMIAN_DATA"; \
-	  else \
-	    echo "== $$script skipped: set GRAMIAN_DATA to the folder with its data"; \
-	  fi; \
-	done
-	@echo "Results: benchmarks/RESULTS.md"
+	$(PY) benchmarks/run.py --out $(BENCH_OUT) $(BENCH_ARGS)
+	@echo "Results: $(BENCH_OUT) and benchmarks/RESULTS.md"
 
 clean: ## remove what was built; keep .venv
 	rm -rf build dist docs/_build docs/api/generated docs/gallery htmlcov .coverage
