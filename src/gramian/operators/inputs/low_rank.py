@@ -34,6 +34,7 @@ Deviation
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ from gramian.operators import costs
 from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.pivoted_cholesky import pivoted_cholesky
 from gramian.operators.compiled.skinny import skinny_product
+from gramian.operators.inputs.landmarks import central_examples, has_clusters
 from gramian.operators.inputs.linear import weighted_gram
 from gramian.operators.inputs.tiles import TILE_BYTES
 
@@ -62,8 +64,10 @@ class LowRank(KernelOperator):
     X : ndarray or sparse array of shape (n_samples, n_features)
     rank : int
         Size of the active set; there may be fewer if nothing is left to approximate.
-    pivots : {"greedy", "random", "uniform"} or array of int, default="random"
-        How the active set is chosen, see `pivoted_cholesky`; or the set itself.
+    pivots : {"auto", "clusters", "greedy", "random", "uniform"} or array of int, default="auto"
+        How the active set is chosen: "clusters" takes examples next to the centres of clusters, see `landmarks`, for
+        the others see `pivoted_cholesky`; or the set itself. "auto" is "clusters" if the kernel is a function of
+        distances, else "random".
     diagonal : bool, default=False
         Whether the diagonal is exact, or that of the low-rank matrix plus white noise.
     random_state : int, RandomState or None, default=None
@@ -94,7 +98,7 @@ class LowRank(KernelOperator):
         X: Array,
         rank: int,
         *,
-        pivots: Any = "random",
+        pivots: Any = "auto",
         diagonal: bool = False,
         random_state: Any = None,
     ):
@@ -108,6 +112,11 @@ class LowRank(KernelOperator):
         super().__init__(kernel, X)
         self.diagonal_correction = bool(diagonal)
         full, smooth = _diagonals(kernel, X)
+        if isinstance(pivots, str) and pivots == "auto":
+            few = isinstance(rank, Integral) and 0 < rank < X.shape[0]
+            pivots = "clusters" if few and has_clusters(kernel) else "random"
+        if isinstance(pivots, str) and pivots == "clusters":
+            pivots = central_examples(kernel, X, int(rank), random_state)
         found = pivoted_cholesky(
             lambda indices: _columns(kernel, X, X[indices]),
             smooth,
