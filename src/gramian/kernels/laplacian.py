@@ -46,6 +46,7 @@ class Laplacian(Stationary):
     length_scale_bounds: Any = DEFAULT_BOUNDS
 
     metric = "manhattan"
+    profile = "laplacian"
     rate = 1.0
 
     @staticmethod

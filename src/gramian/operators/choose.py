@@ -236,7 +236,8 @@ def _streamed(request: _Request) -> Candidate:
 
 def _tree_code(request: _Request, stored: float, streamed: float) -> Candidate:
     X, few, features = request.X, costs.MOST_EXAMPLES_WITHOUT_TREE, costs.MOST_TREE_FEATURES
-    no_profile = all(term.profile is None for _, term in request.kernel.summands())
+    terms = [term for _, term in request.kernel.summands()]
+    no_profile = all(term.profile is None or term.metric != "squared" for term in terms)
     fast_enough = f"a stored matrix of at most {few} examples is exact and fast enough"
     objection = _first(
         (not is_numpy(X), "needs a NumPy array"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tree_oracles import PLACES, errors, make_points, repeatable, rounding, seeds
 
 from gramian import KernelLogisticRegression, KernelRidge, KernelSVC
-from gramian.kernels import RBF, Matern, RationalQuadratic, White
+from gramian.kernels import RBF, Laplacian, Matern, RationalQuadratic, White
 from gramian.operators import Streamed, TreeCode, choose_operator, costs
 from gramian.operators.tree_code.gaussian_grid import GaussianGrid
 from gramian.operators.tree_code.near_cells import NearCells
@@ -43,6 +43,7 @@ def kernels(s):
         "sum": (RBF(s) + 3.0 * Matern(2 * s), 4.0),
         "nested": (2.0 * (RBF(s) + Matern(s, nu=0.5) * 0.5) + White(0.3), 3.3),
         "partly rational": (RBF(s) + RationalQuadratic(s), 2.0),
+        "Manhattan": (Laplacian(s), 1.0),
     }
 
 

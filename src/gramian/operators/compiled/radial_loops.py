@@ -1,8 +1,8 @@
 """The compiled loops of `radial_product`: distances, exp and inner products on blocks that fit the cache.
 
 Objective
-    For rows x_i and columns z_j of one block: φ(‖x_i − z_j‖²) as a tile, or at once its
-    products with right-hand sides, for the profiles of `radial_product`.
+    For rows x_i and columns z_j of one block: φ(D_ij) as a tile, or at once its products with right-hand sides, for the
+    profiles of `radial_product`. D is the squared or the Manhattan distance.
 
 Method
     exp is our own: the exponent is in base 2, its whole part goes straight into the exponent bits
@@ -71,6 +71,16 @@ class Profile(NamedTuple):
     square: float
 
 
+class ManhattanProfile(NamedTuple):
+    """The same with the Manhattan distance in the place of r². It is a type of its own, so that loops for it are
+    compiled when a Laplacian kernel is first streamed."""
+
+    gain: float
+    rooted: bool
+    linear: float
+    square: float
+
+
 class Points(NamedTuple):
     """Rows or columns of a block: read only, as Numba loses what parallel loops write to arrays in tuples."""
 
@@ -120,9 +130,21 @@ def _exp2_of_type(v):
     return exp2_of_type
 
 
+def part(difference, profile):
+    """What the difference of a feature adds to the distance, compiled code only."""
+    raise NotImplementedError
+
+
+@overload(part, jit_options={"fastmath": FLAGS})
+def _part_of_type(difference, profile):
+    if profile.instance_class is ManhattanProfile:
+        return lambda difference, profile: abs(difference)
+    return lambda difference, profile: difference * difference
+
+
 @njit(cache=True, fastmath=FLAGS)
 def apply_profile(s, profile):
-    """Squared distances become kernel values, in place."""
+    """Distances become kernel values, in place."""
     gain, rooted, linear, square = profile
     if not rooted:
         for j in range(s.size):
@@ -136,8 +158,8 @@ def apply_profile(s, profile):
 
 
 @njit(cache=True, fastmath=FLAGS)
-def distances(X, i, Z, j0, s, t):
-    """Squared distances of rows i and i + 1 to the columns from j0 on, into s and t.
+def distances(X, i, Z, j0, profile, s, t):
+    """Distances of rows i and i + 1 to the columns from j0 on, into s and t.
 
     Two rows and four features at a time: sixteen flops for every six loads and two stores. The number of
     features is even (the caller adds a zero).
@@ -147,8 +169,8 @@ def distances(X, i, Z, j0, s, t):
     xa, xb, ya, yb = X[i, 0], X[i, 1], X[i + 1, 0], X[i + 1, 1]
     for j in range(s.size):
         a, b = za[j], zb[j]
-        s[j] = (xa - a) * (xa - a) + (xb - b) * (xb - b)
-        t[j] = (ya - a) * (ya - a) + (yb - b) * (yb - b)
+        s[j] = part(xa - a, profile) + part(xb - b, profile)
+        t[j] = part(ya - a, profile) + part(yb - b, profile)
     f = 2
     while f + 4 <= Z.shape[0]:
         za, zb, zc, zd = Z[f, j0:stop], Z[f + 1, j0:stop], Z[f + 2, j0:stop], Z[f + 3, j0:stop]
@@ -156,11 +178,11 @@ def distances(X, i, Z, j0, s, t):
         ya, yb, yc, yd = X[i + 1, f], X[i + 1, f + 1], X[i + 1, f + 2], X[i + 1, f + 3]
         for j in range(s.size):
             a, b, c, d = za[j], zb[j], zc[j], zd[j]
-            s[j] += ((xa - a) * (xa - a) + (xb - b) * (xb - b)) + (
-                (xc - c) * (xc - c) + (xd - d) * (xd - d)
+            s[j] += (part(xa - a, profile) + part(xb - b, profile)) + (
+                part(xc - c, profile) + part(xd - d, profile)
             )
-            t[j] += ((ya - a) * (ya - a) + (yb - b) * (yb - b)) + (
-                (yc - c) * (yc - c) + (yd - d) * (yd - d)
+            t[j] += (part(ya - a, profile) + part(yb - b, profile)) + (
+                part(yc - c, profile) + part(yd - d, profile)
             )
         f += 4
     if f < Z.shape[0]:
@@ -168,8 +190,8 @@ def distances(X, i, Z, j0, s, t):
         xa, xb, ya, yb = X[i, f], X[i, f + 1], X[i + 1, f], X[i + 1, f + 1]
         for j in range(s.size):
             a, b = za[j], zb[j]
-            s[j] += (xa - a) * (xa - a) + (xb - b) * (xb - b)
-            t[j] += (ya - a) * (ya - a) + (yb - b) * (yb - b)
+            s[j] += part(xa - a, profile) + part(xb - b, profile)
+            t[j] += part(ya - a, profile) + part(yb - b, profile)
 
 
 @njit(cache=True, fastmath=FLAGS)
@@ -229,7 +251,7 @@ def fused_block(rows, columns, first, last, profile, totals, sums):
             width = min(last - j0, STRIP)
             for i in range(task * CHUNK, min(X.shape[0], (task + 1) * CHUNK), GROUP):
                 for r in range(0, GROUP, 2):
-                    distances(X, i + r, Z, j0, S[r, :width], S[r + 1, :width])
+                    distances(X, i + r, Z, j0, profile, S[r, :width], S[r + 1, :width])
                 for r in range(GROUP):
                     apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, B, j0, totals[i : i + GROUP])
@@ -243,7 +265,7 @@ def _tile_by_differences(X, Z, profile, tile):
     for j0 in range(0, Z.shape[1], STRIP):
         stop = min(Z.shape[1], j0 + STRIP)
         for i in range(0, X.shape[0], 2):
-            distances(X, i, Z, j0, tile[i, j0:stop], tile[i + 1, j0:stop])
+            distances(X, i, Z, j0, profile, tile[i, j0:stop], tile[i + 1, j0:stop])
             apply_profile(tile[i, j0:stop], profile)
             apply_profile(tile[i + 1, j0:stop], profile)
 

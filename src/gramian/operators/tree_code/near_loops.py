@@ -170,7 +170,7 @@ def near_product(first, last, lists, B, profile, out):
                     run, done = run + 1, 0
             for i in range(0, rows, GROUP):
                 for r in range(0, GROUP, 2):
-                    distances(points, i + r, near, 0, S[r, :width], S[r + 1, :width])
+                    distances(points, i + r, near, 0, profile, S[r, :width], S[r + 1, :width])
                 for r in range(GROUP):
                     apply_profile(S[r, :width], profile)
                 add_row_sums(S, width, y, 0, totals[i : i + GROUP])

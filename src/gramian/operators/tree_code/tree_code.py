@@ -93,7 +93,9 @@ class TreeCode(Streamed):
         return super()._term_work(term, n_columns) if plan is None else plan.work(n_columns)
 
     def _plan(self, term: Any, dtype: type, n_columns: int) -> Plan:
-        """The cheapest way to multiply so many columns."""
+        """The cheapest way to multiply so many columns; None is all pairs."""
+        if term.metric != "squared":  # bounds of cells are Euclidean
+            return None
         length_scale = np.asarray(term.length_scale, dtype=np.float64)
         all_pairs = costs.all_pairs(self.shape, n_columns, dtype, symmetric=self.Z is None)
         key = (term.profile, length_scale.tobytes(), dtype)
