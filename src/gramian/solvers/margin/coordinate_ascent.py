@@ -12,7 +12,8 @@ Method
       side by side with one line search, as in `blocked_ascent`; unrelated ones need none, and are visited until their
       gap seems small enough. A label that creeps ends its visit with a step of all its free coefficients, by
       conjugate gradients that end as in GPCG (Moré & Toraldo, 1991).
-    - *Across labels.* All labels of an example in turn, example by example, where sweeps along labels slow down.
+    - *Across labels.* All labels of an example in turn and again, example by example, where sweeps along labels slow
+      down. Who solves for the labels of an example exactly need not care about the condition of R.
 
     After each sweep all examples are looked at, sixteen labels at a time: that gives the duality gap, and which
     coefficients are active. Of unrelated labels only those are looked at that were visited.
@@ -26,7 +27,9 @@ Cost
 Measured
     Products with an example in units of n, for a label of 5000 documents of RCV1 (C = 2, hinge, gap 1e-5): 111 with
     passes in random order only, 66 with steps of free coefficients where a label creeps, above 200 with passes in one
-    order that are extrapolated (Anderson), 118 for LIBLINEAR. With squared losses to 3e-10: 24, 24, 20, 24.
+    order that are extrapolated (Anderson), 118 for LIBLINEAR. Sweeps with R = second moments of 40 topics (condition
+    307) on 3000 documents to 1e-4: 224 with two turns around the labels of an example, 93 with ten, 36 with up to 30,
+    35 with up to 100; 78, 32, 12 and 14 for squared losses.
 
 Hariharan, Vishwanathan & Varma (2012) §6. Differs: what leaves the active set of a label is decided by exact gradients
 of all its examples once a sweep, so that bounds coupled by |R| (eqs. 44-45) are not needed; it ends by a duality gap.

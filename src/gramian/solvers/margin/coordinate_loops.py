@@ -20,6 +20,8 @@ BLOCK = 256  # examples of a panel that are looked at together
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
 SHRINK = 0.1  # of the largest violation of the pass before: who is pulled harder to its bound leaves the visit
 AHEAD = 2  # rows by which memory is asked for them before they are needed
+TURNS = 30  # around the labels of one example, at most
+END_OF_TURNS = 0.01  # of the largest step of the first turn: one without a larger step is the last
 DIRECTIONS = 100  # conjugate gradients of one step of all free coefficients, at most
 LITTLE_GAIN = 0.2  # of the largest gain of a direction: one that gains less is the last
 
@@ -234,9 +236,10 @@ def free_step(X, linear, label, z, points):
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def visit_points(X, linear, points, Z):
-    """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L).
+    """Coordinate ascent over examples, the active labels of each; Z = (R V)ᵀ has shape (d, L).
 
-    Return the number of steps taken.
+    The labels of an example are brought to their optimum as long as others stand still: then the condition of R does
+    not slow the sweeps down. Return the number of steps taken.
     """
     A, R = linear.A, linear.R
     n_labels = A.shape[0]
@@ -250,8 +253,12 @@ def visit_points(X, linear, points, Z):
         for label in range(n_labels):
             change[label] = mixed[label] = 0.0
         before = taken
-        for _ in range(2):
+        first = 0.0
+        for turn in range(TURNS):
+            largest = 0.0
             for label in range(n_labels):
+                if not linear.active[label, i]:
+                    continue
                 y, old = linear.signs[label, i], A[label, i]
                 ridge = _ridge(linear.ridge, label, i)
                 pull = y * _of(linear.margins, label, i) - u[label] - norm * mixed[label]
@@ -261,10 +268,14 @@ def visit_points(X, linear, points, Z):
                     continue
                 A[label, i] = new
                 change[label] += new - old
+                largest = max(largest, abs(new - old))
                 taken += 1
                 row, value = R[label], new - old
                 for k in range(n_labels):
                     mixed[k] += value * row[k]
+            first = largest if turn == 0 else first
+            if largest <= END_OF_TURNS * first:
+                break
         if taken > before:
             panel_add(X, i, mixed, Z)
             # few labels change: not worth a pass over whole rows of V
