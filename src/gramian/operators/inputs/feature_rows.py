@@ -171,8 +171,7 @@ def _entry_of(X, i, e):
     return lambda X, i, e: (X[1][e], X[2][e])
 
 
-@intrinsic
-def _fetch(typingctx, values, place):
+def _fetch_entry(typingctx, values, place):
     """Ask memory for an entry of an array with one axis, and do not wait for it."""
 
     def codegen(context, builder, signature, arguments):
@@ -185,6 +184,9 @@ def _fetch(typingctx, values, place):
         return context.get_dummy_value()
 
     return types.void(values, place), codegen
+
+
+_fetch: Any = intrinsic(_fetch_entry)
 
 
 def fetch_row(X, i) -> Any:

@@ -13,7 +13,7 @@ Method
       gap seems small enough. A label that creeps ends its visit with a step of all its free coefficients, by
       conjugate gradients that end as in GPCG (Moré & Toraldo, 1991).
     - *Across labels.* All labels of an example in turn and again, example by example, where sweeps along labels slow
-      down. Who solves for the labels of an example exactly need not care about the condition of R.
+      down. With all labels of an example at their optimum the condition of R counts little, if few are at bounds.
 
     After each sweep all examples are looked at, sixteen labels at a time: that gives the duality gap, and which
     coefficients are active. Of unrelated labels only those are looked at that were visited.

@@ -238,8 +238,8 @@ def free_step(X, linear, label, z, points):
 def visit_points(X, linear, points, Z):
     """Coordinate ascent over examples, the active labels of each; Z = (R V)ᵀ has shape (d, L).
 
-    The labels of an example are brought to their optimum as long as others stand still: then the condition of R does
-    not slow the sweeps down. Return the number of steps taken.
+    The labels of an example are brought to their optimum while other examples stand still: the condition of R then
+    hardly slows the sweeps down, if few coefficients are at bounds. Return the number of steps taken.
     """
     A, R = linear.A, linear.R
     n_labels = A.shape[0]
