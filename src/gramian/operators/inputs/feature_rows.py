@@ -21,14 +21,18 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse as sp
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from gramian._core.arrays import Array
 from gramian._core.compilation import read_only
 from gramian.kernels import Kernel
 from gramian.operators.inputs.gram_rows import GramRows, check_diagonal
 
+_FETCH = ir.FunctionType(
+    ir.VoidType(), [ir.IntType(8).as_pointer(), *[ir.IntType(32)] * 3]
+)  # arguments of LLVM's prefetch
 ONE, TWO = np.uint64(1), np.uint64(2)  # steps along entries, which are counted without a sign
 
 
@@ -165,6 +169,46 @@ def _entry_of(X, i, e):
     if isinstance(X, types.Array):
         return lambda X, i, e: (e, X[i, e])
     return lambda X, i, e: (X[1][e], X[2][e])
+
+
+def _fetch_entry(typingctx, values, place):
+    """Ask memory for an entry of an array with one axis, and do not wait for it."""
+
+    def codegen(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        address = builder.bitcast(address, ir.IntType(8).as_pointer())
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [address.type], _FETCH)
+        # to read, to be kept near, data
+        builder.call(fetch, [address, *(ir.IntType(32)(number) for number in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(values, place), codegen
+
+
+_fetch: Any = intrinsic(_fetch_entry)
+
+
+def fetch_row(X, i) -> Any:
+    """Ask memory for example i: rows in random order come too late otherwise, at twice the cost of a product."""
+    raise NotImplementedError
+
+
+@overload(fetch_row)
+def _fetch_row_of(X, i):
+    if isinstance(X, types.Array):
+        return lambda X, i: None  # dense rows are long, and the processor sees where they go on
+
+    line = 64  # bytes
+    columns, values = (np.uint64(line // (array.dtype.bitwidth // 8)) for array in X[1:])
+
+    def fetch_row_of(X, i):
+        for e in range(X[0][i], X[0][i + 1], columns):
+            _fetch(X[1], e)
+        for e in range(X[0][i], X[0][i + 1], values):
+            _fetch(X[2], e)
+
+    return fetch_row_of
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)

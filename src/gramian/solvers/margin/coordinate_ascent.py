@@ -9,17 +9,27 @@ Method
 
     - *Along labels.* A visit takes z of its label and passes in random order over the label's active coefficients only,
       a few times; V of other labels learns of it once a visit (eqs. 41-43). Labels with little correlation are visited
-      side by side with one line search, as in `blocked_ascent`; unrelated ones need none. Near the optimum a visit
-      keeps its order and ends with an Anderson extrapolation (Bertrand & Massias, 2021).
-    - *Across labels.* All labels of an example in turn, example by example, where sweeps along labels slow down.
+      side by side with one line search, as in `blocked_ascent`; unrelated ones need none, and are visited until their
+      gap seems small enough. A label that creeps ends its visit with a step of all its free coefficients, by
+      conjugate gradients that end as in GPCG (Moré & Toraldo, 1991).
+    - *Across labels.* All labels of an example in turn and again, example by example, where sweeps along labels slow
+      down. With all labels of an example at their optimum the condition of R counts little, if few are at bounds.
 
-    Before each sweep all examples are looked at, sixteen labels at a time: that gives the duality gap, and which
-    coefficients are active.
+    After each sweep all examples are looked at, sixteen labels at a time: that gives the duality gap, and which
+    coefficients are active. Of unrelated labels only those are looked at that were visited.
 
     Labels whose gap is below half the mean wait for a later sweep.
 
 Cost
-    O(non-zeros) for each active coefficient, O(d L) for each visit to a correlated label, O(non-zeros L) for each look.
+    O(non-zeros) for each active coefficient, O(d L) for each visit to a correlated label, O(non-zeros) for each look at
+    a label. Rows in random order come from memory: that is half the time of a step, although they are asked for ahead.
+
+Measured
+    Products with an example in units of n, for a label of 5000 documents of RCV1 (C = 2, hinge, gap 1e-5): 111 with
+    passes in random order only, 66 with steps of free coefficients where a label creeps, above 200 with passes in one
+    order that are extrapolated (Anderson), 118 for LIBLINEAR. Sweeps with R = second moments of 40 topics (condition
+    307) on 3000 documents to 1e-4: 224 with two turns around the labels of an example, 93 with ten, 36 with up to 30,
+    35 with up to 100; 78, 32, 12 and 14 for squared losses.
 
 Hariharan, Vishwanathan & Varma (2012) §6. Differs: what leaves the active set of a label is decided by exact gradients
 of all its examples once a sweep, so that bounds coupled by |R| (eqs. 44-45) are not needed; it ends by a duality gap.
@@ -41,7 +51,15 @@ from gramian.solvers.margin.batches import common_step, label_batches
 from gramian.solvers.margin.problem import MarginProblem
 from gramian.solvers.solution import Callback, Solution
 
-EXTRAPOLATED_GAP = 0.01  # relative; visits extrapolate below it, above it random orders do better
+VISITED_GAP = (
+    0.5  # of the share of a label in the gap that is allowed: a visit ends where it has come so far
+)
+VISITED_SHARE = (
+    0.1  # or where so little of the gap of the label is left, if other labels will change it, too
+)
+CREEPING_LABEL = (
+    0.3  # of the gap before the last sweep: a label with more takes a step of all free coefficients
+)
 BUSY_LABEL = 0.5  # of the mean gap of labels: those with less wait for a later sweep
 FIRST_SWEEPS_ACROSS = 2  # all coefficients are active at first, and labels side by side are cheap
 SLOW_SWEEP = 0.9  # a sweep along labels that leaves more than this share of the gap is followed by one across
@@ -120,10 +138,14 @@ class _CoordinateAscent(Ascent):
         self.X = features.compiled
         self.batches = label_batches(self.R)
         self.slack = np.zeros(n_labels)
+        self.sums = np.zeros((n_labels, 3))  # dual value, gap and violation of each label
+        self.changed = np.ones(n_labels, dtype=bool)  # since these were computed
+        self.gaps = np.full(n_labels, np.inf)  # before the last sweep
         self.drifts = self.tol < DRIFT
 
     def refresh(self) -> None:
         self.V[:] = self.problem.inputs.sums(self.A.T).T
+        self.changed[:] = True
 
     def _count(self, n_examples: float) -> None:
         """Count the multiply-adds of products with so many examples."""
@@ -138,73 +160,71 @@ class _CoordinateAscent(Ascent):
 
     def values(self) -> tuple[float, np.ndarray, float]:
         """Return what `Ascent.values` does, and find anew which coefficients are active."""
-        n_labels, n = self.A.shape
-        sums = []
+        changed = np.flatnonzero(self.changed)
         with single_threaded_blas():
-            for first in range(0, n_labels, loops.PANEL):
-                labels = np.arange(first, min(first + loops.PANEL, n_labels))
+            for labels in _panels(changed):
                 Z = np.ascontiguousarray(self.weights(labels).T)
-                of_panel = (self.X, self.linear, Z, self.slack, first)
-                parts = np.array(in_parts(partial(loops.scan, *of_panel), n))
-                sums += [
-                    (*part[:, :2].sum(axis=0), part[:, 2].max()) for part in parts.swapaxes(0, 1)
-                ]
-        dual, gaps, violation = np.array(sums).T
+                of_panel = (self.X, self.linear, Z, self.slack, labels)
+                parts = np.array(in_parts(partial(loops.scan, *of_panel), self.A.shape[1]))
+                self.sums[labels, :2] = parts[:, :, :2].sum(axis=0)
+                self.sums[labels, 2] = parts[:, :, 2].max(axis=0)
+        dual, gaps, violation = self.sums.T
         self.slack = ACTIVE_SLACK * violation
-        self._count(float(self.A.size))
+        self.changed[:] = False
+        self._count(float(changed.size * self.A.shape[1]))
         return float(dual.sum() + gaps.sum()), gaps.copy(), float(violation.max())
 
     def sweep(self, objective: float, gaps: np.ndarray) -> None:
         gap = gaps.sum()
         crawls = self.correlated and self.along and gap >= SLOW_SWEEP * self.last_gap
         self.along = self.n_sweeps >= FIRST_SWEEPS_ACROSS and not crawls
+        self.creeps = gaps > CREEPING_LABEL * self.gaps
+        self.gaps = gaps
+        self.changed[:] = True
         if self.along:
             busy = gaps > BUSY_LABEL * gaps.mean()
-            self.sweep_along(busy, extrapolate=gap < EXTRAPOLATED_GAP * objective)
+            if not self.correlated:
+                self.changed[:] = busy
+            self.sweep_along(busy, VISITED_GAP * self.tol * objective / len(gaps))
         else:
             self.sweep_across()
 
-    def sweep_along(self, busy: np.ndarray, *, extrapolate: bool) -> None:
-        """Visit every label that is busy."""
+    def sweep_along(self, busy: np.ndarray, goal: float) -> None:
+        """Visit every label that is busy, until its gap is about ``goal``."""
         seeds = self.random.randint(1, 2**31, size=len(self.A)).astype(np.uint64)
         for every in self.batches:
             batch = every[busy[every]]
             if not self.correlated:  # a label is then a problem of its own
                 with single_threaded_blas():
-                    self._count(
-                        sum(
-                            side_by_side(
-                                partial(self._alone, batch, seeds, extrapolate), batch.size
-                            )
-                        )
-                    )
+                    alone = partial(self._alone, batch, seeds, goal)
+                    self._count(sum(side_by_side(alone, batch.size)))
                 continue
             before = self.A[batch]
             with single_threaded_blas():
                 start = self.weights(batch)
                 change = start.copy()  # of R V while labels are visited, of V after that
-                of_batch = (batch, seeds, extrapolate, start, change)
+                of_batch = (batch, seeds, goal, start, change)
                 self._count(sum(side_by_side(partial(self._visit_in_batch, *of_batch), batch.size)))
                 step = self._common_step(batch, start, before, change)
                 side_by_side(partial(self._follow, batch, step, change), batch.size)
             if step < 1:
                 self.A[batch] = before + step * (self.A[batch] - before)
 
-    def _alone(self, batch: np.ndarray, seeds: np.ndarray, extrapolate: bool, b: int) -> int:
+    def _alone(self, batch: np.ndarray, seeds: np.ndarray, goal: float, b: int) -> int:
         """Visit a label of a batch whose row of V is that of R V."""
-        return self._visit(batch[b], self.V[batch[b]], seeds[batch[b]], extrapolate)
+        return self._visit(batch[b], self.V[batch[b]], seeds[batch[b]], goal, 0.0)
 
     def _visit_in_batch(
         self,
         batch: np.ndarray,
         seeds: np.ndarray,
-        extrapolate: bool,
+        goal: float,
         start: np.ndarray,
         change: np.ndarray,
         b: int,
     ) -> int:
         """Visit a label of a batch from its row of R V; turn the row of ``change`` into that of V."""
-        steps = self._visit(batch[b], change[b], seeds[batch[b]], extrapolate)
+        steps = self._visit(batch[b], change[b], seeds[batch[b]], goal, VISITED_SHARE)
         change[b] -= start[b]
         change[b] /= self.R[batch[b], batch[b]]
         return steps
@@ -213,46 +233,13 @@ class _CoordinateAscent(Ascent):
         """Let V follow the change of a label of a batch."""
         self.V[batch[b]] += step * change[b]
 
-    def _visit(self, label: int, z: np.ndarray, seed: Any, extrapolate: bool) -> int:
-        """Visit a label as if all others stood still, and change its row z of R V; return the number of steps."""
+    def _visit(self, label: int, z: np.ndarray, seed: Any, goal: float, share: float) -> int:
+        """Visit a label as if all others stood still, and change its row z of R V; return the number of products."""
         points = np.flatnonzero(self.linear.active[label])
-        n_kept = loops.EPOCHS if extrapolate else 0
-        path, places = np.empty((n_kept, z.size)), np.empty((n_kept, points.size))
-        start = z.copy() if extrapolate else z
-        steps, slow = loops.visit(self.X, self.linear, label, z, points, seed, path, places)
-        if extrapolate and slow:
-            # in place, the last one first: a copy of the path would take longer than its differences
-            for after, before in zip(path[::-1], [*path[-2::-1], start], strict=True):
-                after -= before
-            self._move_towards(label, z, points, _smallest_combination(path) @ places)
-            steps += points.size
+        steps = loops.visit(self.X, self.linear, label, z, points.copy(), seed, goal, share)
+        if self.creeps[label]:
+            steps += loops.free_step(self.X, self.linear, label, z, points)
         return steps
-
-    def _move_towards(
-        self, label: int, z: np.ndarray, points: np.ndarray, goal: np.ndarray
-    ) -> None:
-        """Move coefficients towards a goal, clipped into the box, as far as the dual rises."""
-        a, target, ridge, bound = self._of_points(label, points)
-        ends = np.minimum(bound, 0.0), np.maximum(bound, 0.0)
-        step = np.clip(goal, *ends) - a
-        change = np.zeros(z.size)  # of Xᵀ a
-        loops.add_rows(self.X, points, step, change)
-        slope = (target - ridge * a) @ step - change @ z
-        curvature = np.sum(ridge * step**2) + self.R[label, label] * (change @ change)
-        if slope > 0:
-            length = 1.0 if slope >= curvature else slope / curvature
-            self.A[label, points] = np.clip(a + length * step, *ends)
-            z += length * self.R[label, label] * change
-
-    def _of_points(self, label: int, points: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Coefficients, targets, ridge and bounds of some examples of a label."""
-        linear, y = self.linear, self.linear.signs[label, points]
-        margins, caps = (
-            values[label, points if values.shape[1] > 1 else 0]
-            for values in (linear.margins, linear.caps)
-        )
-        ridge = np.zeros(()) if linear.ridge is None else linear.ridge[label, points]
-        return self.A[label, points], y * margins, ridge, y * caps
 
     def _common_step(
         self, batch: np.ndarray, start: np.ndarray, before: np.ndarray, change: np.ndarray
@@ -294,18 +281,12 @@ class _CoordinateAscent(Ascent):
         rows[:] = columns.T
 
 
-def _smallest_combination(differences: np.ndarray) -> np.ndarray:
-    """Weights that sum to one and make the combination of differences the smallest.
-
-    Coordinate ascent creeps where curvature is small; differences of its epochs then shrink like a geometric series,
-    whose limit the same combination of the epochs estimates (Bertrand & Massias, 2021).
-    """
-    M = differences @ differences.T
-    ridge = 1e-10 * np.trace(M)
-    if ridge == 0:  # nothing has moved: the last epoch is as good as any
-        return np.eye(len(M))[-1]
-    weights = np.linalg.solve(M + ridge * np.eye(len(M)), np.ones(len(M)))
-    return weights / weights.sum()
+def _panels(labels: np.ndarray) -> list[np.ndarray]:
+    """Labels in panels, a few that are left one by one."""
+    rest = labels.size % loops.PANEL
+    whole = labels.size - (rest if rest <= loops.FEW else 0)
+    panels = [labels[first : first + loops.PANEL] for first in range(0, whole, loops.PANEL)]
+    return [*panels, *labels[whole:, None]]
 
 
 def _for_labels(values: np.ndarray) -> np.ndarray:

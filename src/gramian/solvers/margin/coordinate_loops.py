@@ -11,13 +11,19 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from gramian.operators.inputs.feature_rows import panel_add, panel_dot, row_add, row_dot
+from gramian.operators.inputs.feature_rows import fetch_row, panel_add, panel_dot, row_add, row_dot
 from gramian.solvers.margin.problem import gap_with_ridge
 
 PANEL = 16  # labels side by side when all examples are looked at: two cache lines of float64
+FEW = 4  # labels that are looked at one by one: less than a quarter of a panel costs as much as half of it
+BLOCK = 256  # examples of a panel that are looked at together
 EPOCHS = 10  # passes over the active coefficients in one visit, at most
-END_OF_VISIT = 0.1  # of the largest violation of the first pass: a pass with less ends the visit
 SHRINK = 0.1  # of the largest violation of the pass before: who is pulled harder to its bound leaves the visit
+AHEAD = 2  # rows by which memory is asked for them before they are needed
+TURNS = 30  # around the labels of one example, at most
+END_OF_TURNS = 0.01  # of the largest step of the first turn: one without a larger step is the last
+DIRECTIONS = 100  # conjugate gradients of one step of all free coefficients, at most
+LITTLE_GAIN = 0.2  # of the largest gain of a direction: one that gains less is the last
 
 
 class LinearMargins(NamedTuple):
@@ -56,34 +62,50 @@ def _best(a, pull, curvature, bound):
 
 
 @numba.njit(cache=True, nogil=True)
-def scan(X, linear, Z, slack, first, start, stop):
-    """Look at the examples from ``start`` to ``stop`` of the labels from ``first`` on, one for each column of Z.
+def scan(X, linear, Z, slack, labels, start, stop):
+    """Look at the examples from ``start`` to ``stop`` of some labels, one for each column of Z.
 
-    Write which coefficients are active: those that can move, and those at a bound whose pull is below the label's
-    ``slack``. Return dual value, gap and strongest pull of each label, shape (labels, 3).
+    Write which coefficients are active. Return dual value, gap and strongest pull of each label, shape (labels, 3).
     """
     width = Z.shape[1]
-    u, sums = np.empty(width), np.zeros((width, 3))
-    for i in range(start, stop):
-        panel_dot(X, i, Z, 0, width, u)
-        for c in range(width):
-            label = first + c
-            a, y = linear.A[label, i], linear.signs[label, i]
-            target, bound = y * _of(linear.margins, label, i), y * _of(linear.caps, label, i)
-            ridge = _ridge(linear.ridge, label, i)
-            pull = target - u[c] - ridge * a
-            room = max(bound, 0.0) - a if pull > 0 else min(bound, 0.0) - a
-            sums[c, 0] += a * (target - 0.5 * (u[c] + ridge * a))
-            if ridge > 0:
-                sums[c, 1] += gap_with_ridge(target - u[c], ridge, bound, a)
+    U, sums = np.empty((BLOCK, width)), np.zeros((width, 3))
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        for i in range(first, last):
+            if width == 1:
+                U[i - first, 0] = row_dot(X, i, Z.reshape(-1))
             else:
-                sums[c, 1] += room * pull
-            if room != 0:
-                sums[c, 2] = max(sums[c, 2], abs(pull))
-            free = a != 0 and a != bound
-            near = bound != 0 and abs(pull) < slack[label]
-            linear.active[label, i] = room != 0 or free or near
+                panel_dot(X, i, Z, 0, width, U[i - first])
+        for c in range(width):
+            _look(linear, labels[c], first, last, U[:, c], slack[labels[c]], sums[c])
     return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _look(linear, label, first, last, u, slack, sums):
+    """Add dual value, gap and strongest pull of some examples of a label to ``sums``, and write which are active.
+
+    Active are coefficients that can move, and those at a bound whose pull is below ``slack``.
+    """
+    for i in range(first, last):
+        a, y = linear.A[label, i], linear.signs[label, i]
+        target, bound = y * _of(linear.margins, label, i), y * _of(linear.caps, label, i)
+        ridge, lack = _ridge(linear.ridge, label, i), target - u[i - first]
+        pull = lack - ridge * a
+        room = (max(bound, 0.0) if pull > 0 else min(bound, 0.0)) - a
+        sums[0] += a * (target - 0.5 * (u[i - first] + ridge * a))
+        sums[1] += _gap(lack, ridge, bound, a, pull, room)
+        if room != 0:
+            sums[2] = max(sums[2], abs(pull))
+        free = a != 0 and a != bound
+        near = bound != 0 and abs(pull) < slack
+        linear.active[label, i] = room != 0 or free or near
+
+
+@numba.njit(cache=True, nogil=True)
+def _gap(lack, ridge, bound, a, pull, room):
+    """What a coefficient adds to the duality gap."""
+    return gap_with_ridge(lack, ridge, bound, a) if ridge > 0 else room * pull
 
 
 @numba.njit(cache=True, nogil=True)
@@ -101,85 +123,142 @@ def _epoch(X, linear, label, z, points, limit):
     """One pass over the coefficients of ``points``, which are put together in place if they stay in the visit.
 
     Coefficients leave it that are pulled to the bound where they are by more than ``limit``. Return how many points
-    stay, how many steps were taken, and the largest violation.
+    stay, how many steps were taken, the largest violation, and the gap of all that was met.
     """
     a, variance = linear.A[label], linear.R[label, label]
     signs = linear.signs[label]
-    worst = 0.0
+    worst = gap = 0.0
     kept = taken = 0
-    for i in points:
+    for s in range(points.size):
+        if s + AHEAD < points.size:
+            fetch_row(X, points[s + AHEAD])
+        i = points[s]
         bound = signs[i] * _of(linear.caps, label, i)
         ridge = _ridge(linear.ridge, label, i)
-        pull = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z) - ridge * a[i]
-        moves = a[i] != (max(bound, 0.0) if pull > 0 else min(bound, 0.0))
-        if moves:
+        lack = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z)
+        pull = lack - ridge * a[i]
+        room = (max(bound, 0.0) if pull > 0 else min(bound, 0.0)) - a[i]
+        if room != 0:
             worst = max(worst, abs(pull))
+            gap += _gap(lack, ridge, bound, a[i], pull, room)
             new = _best(a[i], pull, variance * linear.norms[i] + ridge, bound)
             row_add(X, i, (new - a[i]) * variance, z)
             a[i] = new
             taken += 1
-        if moves or abs(pull) <= limit:
+        if room != 0 or abs(pull) <= limit:
             points[kept] = i
             kept += 1
-    return kept, taken, worst
+    return kept, taken, worst, gap
 
 
 @numba.njit(cache=True, nogil=True)
-def visit(X, linear, label, z, everyone, state, path, places):
-    """Coordinate ascent over the coefficients ``everyone`` of one label, in random order, until pulls have fallen.
+def visit(X, linear, label, z, points, state, goal, share):
+    """Coordinate ascent over the coefficients ``points`` of one label, in random order, until the gap has fallen.
 
-    z = R_ll Xᵀ a + what other labels add. Write z and the coefficients after each epoch to the rows of ``path`` and
-    ``places``, if these have any. Return the number of steps tried and taken, and whether all epochs were needed.
+    It has fallen enough below ``goal``, or below a ``share`` of that of the first pass. z = R_ll Xᵀ a + what other
+    labels add. Order and length of ``points`` are lost. Return the number of products with an example.
     """
-    points = everyone.copy()
-    keeps = path.shape[0] > 0
     steps = 0
-    first, limit = 0.0, np.inf
-    for epoch in range(EPOCHS):
-        # differences of epochs are a geometric series only in one order
-        if epoch == 0 or not keeps:
-            state = _shuffled(points, state)
-        kept, taken, worst = _epoch(X, linear, label, z, points, limit)
+    limit = np.inf
+    for _ in range(EPOCHS):
+        state = _shuffled(points, state)
+        kept, taken, worst, gap = _epoch(X, linear, label, z, points, limit)
+        goal = max(goal, share * gap) if steps == 0 else goal
         steps += points.size + taken
+        if gap <= goal:
+            break
         points = points[:kept]
-        first = worst if epoch == 0 else first
-        if worst <= END_OF_VISIT * first:
-            return steps, False
         limit = SHRINK * worst
-        if keeps:
-            for j in range(z.size):
-                path[epoch, j] = z[j]
-            for s in range(everyone.size):
-                places[epoch, s] = linear.A[label, everyone[s]]
-    return steps, True
+    return steps
 
 
 @numba.njit(cache=True, nogil=True)
-def add_rows(X, points, factors, z):
-    """Add multiples of examples to z."""
+def _sum_of_rows(X, points, factors, out):
+    """Write the sum of some examples, each times its factor, to ``out``."""
+    out[:] = 0.0
     for s in range(points.size):
         if factors[s] != 0:
-            row_add(X, points[s], factors[s], z)
+            row_add(X, points[s], factors[s], out)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def free_step(X, linear, label, z, points):
+    """Move all coefficients of ``points`` that are between their bounds to where they would be without these.
+
+    They go there by conjugate gradients, until a direction gains little; then back into their box, and as far on that
+    way as the dual rises. Return the number of products with an example.
+    """
+    a, variance = linear.A[label], linear.R[label, label]
+    signs = linear.signs[label]
+    n_free = 0
+    for i in points:
+        if a[i] != 0 and a[i] != signs[i] * _of(linear.caps, label, i):
+            points[n_free] = i
+            n_free += 1
+    points = points[:n_free]
+    pull, ridge, step = np.empty(n_free), np.zeros(n_free), np.zeros(n_free)
+    for s, i in enumerate(points):
+        ridge[s] = _ridge(linear.ridge, label, i)
+        pull[s] = signs[i] * _of(linear.margins, label, i) - row_dot(X, i, z) - ridge[s] * a[i]
+    slopes, way = pull.copy(), pull.copy()
+    change = np.empty(z.size)  # of Xᵀ a
+    steepness = np.dot(pull, pull)
+    best, products = 0.0, 2 * n_free
+    for _ in range(DIRECTIONS):
+        _sum_of_rows(X, points, way, change)
+        curvature = variance * np.dot(change, change) + np.dot(ridge * way, way)
+        if curvature <= 1e-14 * np.dot(way, way):
+            break
+        length = steepness / curvature
+        products += 2 * n_free
+        for s, i in enumerate(points):
+            step[s] += length * way[s]
+            pull[s] -= length * (variance * row_dot(X, i, change) + ridge[s] * way[s])
+        best = max(best, length * steepness)
+        if length * steepness <= LITTLE_GAIN * best:
+            break
+        before, steepness = steepness, np.dot(pull, pull)
+        way = pull + steepness / before * way
+    for s, i in enumerate(points):
+        bound = signs[i] * _of(linear.caps, label, i)
+        way[s] = min(max(a[i] + step[s], min(bound, 0.0)), max(bound, 0.0))
+        step[s] = way[s] - a[i]
+    _sum_of_rows(X, points, step, change)
+    slope = np.dot(slopes, step)
+    if slope > 0:
+        curvature = variance * np.dot(change, change) + np.dot(ridge * step, step)
+        length = 1.0 if slope >= curvature else slope / curvature
+        z += length * variance * change
+        for s, i in enumerate(points):
+            a[i] = way[s] if length == 1 else a[i] + length * step[s]
+    return products
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def visit_points(X, linear, points, Z):
-    """Coordinate ascent over examples, all labels of each; Z = (R V)ᵀ has shape (d, L).
+    """Coordinate ascent over examples, the active labels of each; Z = (R V)ᵀ has shape (d, L).
 
-    Return the number of steps taken.
+    The labels of an example are brought to their optimum while other examples stand still: the condition of R then
+    hardly slows the sweeps down, if few coefficients are at bounds. Return the number of steps taken.
     """
     A, R = linear.A, linear.R
     n_labels = A.shape[0]
     u, change, mixed = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     taken = 0
-    for i in points:
+    for s, i in enumerate(points):
+        if s + AHEAD < points.size:
+            fetch_row(X, points[s + AHEAD])
         norm = linear.norms[i]
         panel_dot(X, i, Z, 0, n_labels, u)
         for label in range(n_labels):
             change[label] = mixed[label] = 0.0
         before = taken
-        for _ in range(2):
+        first = 0.0
+        for turn in range(TURNS):
+            largest = 0.0
             for label in range(n_labels):
+                if not linear.active[label, i]:
+                    continue
                 y, old = linear.signs[label, i], A[label, i]
                 ridge = _ridge(linear.ridge, label, i)
                 pull = y * _of(linear.margins, label, i) - u[label] - norm * mixed[label]
@@ -189,10 +268,14 @@ def visit_points(X, linear, points, Z):
                     continue
                 A[label, i] = new
                 change[label] += new - old
+                largest = max(largest, abs(new - old))
                 taken += 1
                 row, value = R[label], new - old
                 for k in range(n_labels):
                     mixed[k] += value * row[k]
+            first = largest if turn == 0 else first
+            if largest <= END_OF_TURNS * first:
+                break
         if taken > before:
             panel_add(X, i, mixed, Z)
             # few labels change: not worth a pass over whole rows of V
@@ -207,7 +290,9 @@ def visit_points_apart(X, linear, points, first, Z):
     """As `visit_points` for labels without correlation, from ``first`` on; Z has their rows of V as columns."""
     width = Z.shape[1]
     u, change = np.empty(width), np.empty(width)
-    for i in points:
+    for s, i in enumerate(points):
+        if s + AHEAD < points.size:
+            fetch_row(X, points[s + AHEAD])
         panel_dot(X, i, Z, 0, width, u)
         moved = False
         for c in range(width):
