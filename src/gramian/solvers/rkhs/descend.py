@@ -54,7 +54,12 @@ Direction = Callable[[State], tuple[Array, Array | None, Array]]
 
 
 def descend(
-    recorder: Recorder, direction: Direction, start: Array | None, *, convex: bool = True
+    recorder: Recorder,
+    direction: Direction,
+    start: Array | None,
+    known: tuple[Array, Array] | None = None,
+    *,
+    convex: bool = True,
 ) -> Solution:
     """Minimise the problem of the recorder by steps along a direction.
 
@@ -66,6 +71,8 @@ def descend(
         From a `State` to s, 𝒦s and step lengths.
     start : array of shape (n, C) or (n, C, q), or None
         Starting coefficients; None means zeros.
+    known : pair of array of shape (n, C, q), default=None
+        Coefficients to start from with their product with 𝒦, instead of ``start``. They are told to the callback.
     convex : bool, default=True
         Whether any start leads to the same end. One that is worse than zeros is then replaced by these.
     """
@@ -73,16 +80,25 @@ def descend(
     xp = namespace(problem.targets)
     A = problem.start(start)
     U = xp.zeros_like(A) if start is None else recorder.refreshed_product(A)
-    if start is not None and convex:
+    if known is not None:
+        A, U = known
+        recorder.tells_start = True
+    elif start is not None and convex:
         A, U = _no_worse_than_zeros(problem, A, U)
     fresh = moved = True
     while True:
-        objective, gap, rho, K_rho = recorder.certificate(A, U)
+        objective, gap, rho, K_rho = recorder.certificate(A, U, fresh=fresh)
         done = recorder.converged(objective, gap)
         if bool(xp.all(done)) and not fresh:
             U, fresh = recorder.refreshed_product(A), True
             continue
+        if recorder.in_single and fresh and not recorder.refined(gap):
+            recorder.multiply_in_double("refinement no longer helps")
         status = recorder.verdict(partial(squeezed, A), objective, gap, moved=moved)
+        if status == "stalled" and recorder.in_single:
+            recorder.multiply_in_double("single precision allows no further progress")
+            U, fresh, moved = recorder.refreshed_product(A), True, True
+            continue
         if status is not None:
             return recorder.verified(A, U, objective, gap, status, fresh=fresh)
         s, Ks, step = direction(State(A, U, rho, K_rho, objective, done, fresh))

@@ -124,8 +124,14 @@ class Preconditioner:
         space = self.space
         y = space.coordinates(r, r)
         y[:, :, inner(y, y) <= goal] = 0.0  # columns that are done stay where they are
-        v = self._solved(y, max_iter, goal) if self.coupled else self._blockwise(y)
+        v = self.galerkin_solve(y, goal, max_iter)
         return space.lifted(v, np.zeros_like(r)), space.values(v).astype(r.dtype, copy=False)
+
+    def galerkin_solve(
+        self, y: np.ndarray, goal: np.ndarray, max_iter: int = MAX_INNER_STEPS
+    ) -> np.ndarray:
+        """Solve ``G v = y`` within the space up to a squared residual of ``goal`` (q,), or exactly by blocks."""
+        return self._solved(y, max_iter, goal) if self.coupled else self._blockwise(y)
 
     def _galerkin(
         self, weights: np.ndarray, strength: float
