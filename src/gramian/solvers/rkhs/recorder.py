@@ -135,7 +135,7 @@ class Recorder(History):
         largest = float(namespace(rho).max(operator.diagonal(int(outputs))))
         return EPSILON_FLOAT32 * largest * n**0.5 * inner(rho, rho)
 
-    def _check_sign(self, squared_norm: Array, rho: Array, digits: int) -> None:
+    def _check_sign(self, squared_norm: Array, rho: Array, nbytes: int) -> None:
         """Refuse a squared norm that is negative beyond rounding: there is no duality gap for such operators."""
         worst = float(to_numpy(squared_norm).min())
         if not worst < 0:
@@ -143,7 +143,7 @@ class Recorder(History):
         operator, xp = self.problem.operator, namespace(rho)
         largest = float(xp.max(operator.diagonal(int(rho.shape[1]))))
         sums = xp.sum(xp.abs(rho), axis=(0, 1), dtype=xp.float64)
-        explained = ROUNDING[digits] * largest * float(xp.max(sums)) ** 2
+        explained = ROUNDING[nbytes] * largest * float(xp.max(sums)) ** 2
         if worst < -explained:
             raise ValueError(
                 f"The Gram matrix is not positive semidefinite: the squared norm of a residual is {worst:.3g}, and "

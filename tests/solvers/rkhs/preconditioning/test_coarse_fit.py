@@ -1,5 +1,7 @@
 """The best function of a coarse space, and descents that start from it."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,23 @@ def test_streams_start_from_it(solve, loss, cheap, monkeypatch):
     assert plain_states[0].iteration == 1
     assert 2 * started.n_products < plain.n_products
     assert started.objective == pytest.approx(plain.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("tol, max_iter", [(1e-4, 50), (1e-10, 50), (1e-10, 0)])
+def test_a_start_that_is_nearly_the_end_is_verified(tol, max_iter, cheap):
+    """Of a smooth kernel the space leaves next to nothing, and its coefficients are large."""
+    Y = np.eye(3)[CLASSES]
+    M = LabelMixed([(Streamed(RBF(30.0), X), Scalar(1e4))])
+    problem = Problem(M, Softmax(), Y, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solution = newton(problem, tol=tol, max_iter=max_iter)
+    A = solution.coefficients[:, :, None]
+    rho = problem.residual(A, M @ A)
+    gap = float(problem.gap(np.sum(rho * (M @ rho), axis=(0, 1)))[0])
+    assert solution.gap == pytest.approx(gap, rel=1e-6)
+    assert (solution.status == "converged") == (solution.gap <= tol * solution.objective)
+    np.testing.assert_allclose(solution.latent[:, :, None], M @ A, atol=1e-12)
 
 
 def test_callbacks_of_estimators_see_it(cheap):

@@ -14,7 +14,8 @@ the problem is known when 𝒦 has been multiplied with the residual, which the 
 Method
     Newton. A step solves ``G s = −y`` with the Galerkin matrix G of `Preconditioner`. The first steps are taken with
     the functions of the first quarter of the active set: their bases are nested, and a step with a quarter of the
-    functions costs a sixteenth. It ends when the gap within the space is a tenth of what the space is expected to
+    functions costs a sixteenth. With all functions the blocks of the first step precondition the later ones, whose
+    curvature is about the same. It ends when the gap within the space is a tenth of what the space is expected to
     leave, ``Σ_i (𝒦 − 𝒦_Z)_ii ‖∇L_i‖² / (2λ)``, where the signs of gradients are as good as random.
 
 Cost
@@ -55,17 +56,27 @@ def coarse_fit(problem: Problem, space: CoarseSpace, tol: float) -> tuple[np.nda
     """
     A = problem.start(None)
     U = np.zeros_like(A)
-    v = np.zeros((space.rank, space.parts.variances.size, A.shape[2]))
-    for functions in (space.leading(space.rank // FIRST_SHARE), space):
-        v, U = _minimised(problem, functions, v[: functions.rank], U, tol)
+    v = np.zeros((0, space.parts.variances.size, A.shape[2]))
+    some = space.leading(space.rank // FIRST_SHARE)
+    v, U = _minimised(problem, some, v, U, tol)
+    v, U = _minimised(problem, space, v, U, tol, renewed=False)
     return space.lifted(v, A), U
 
 
 def _minimised(
-    problem: Problem, space: CoarseSpace, v: np.ndarray, U: np.ndarray, tol: float
+    problem: Problem,
+    space: CoarseSpace,
+    v: np.ndarray,
+    U: np.ndarray,
+    tol: float,
+    *,
+    renewed: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton steps from v with ``U = 𝒦Z v``; a v of fewer functions is one of theirs."""
-    strength = problem.strength
+    """Newton steps from v with ``U = 𝒦Z v``; a v of fewer functions is one of theirs.
+
+    Blocks are those of each step if ``renewed``, else those of the first one.
+    """
+    strength, preconditioner = problem.strength, None
     v = np.concatenate([v, np.zeros((space.rank - len(v), *v.shape[1:]))])
     for _ in range(MOST_STEPS):
         A = space.lifted(v, problem.start(None))
@@ -75,8 +86,10 @@ def _minimised(
         expected = space.left / len(U) * inner(gradient, gradient) / (2 * strength)
         if np.all(gap <= np.maximum(REMAINDER * expected, tol * objective)):
             break
-        preconditioner = Preconditioner(space, problem.curvature(U), strength)
-        step = -preconditioner.galerkin_solve(y, FORCING**2 * inner(y, y))
+        curvature, goal = problem.curvature(U), FORCING**2 * inner(y, y)
+        if preconditioner is None or renewed:
+            preconditioner = Preconditioner(space, curvature, strength)
+        step = -preconditioner.galerkin_solve(y, goal, curvature=curvature)
         s, Ks = space.lifted(step, problem.start(None)), space.values(step)
         rho = gradient + problem.spread(strength) * A
         done = np.zeros(objective.shape, dtype=bool)
