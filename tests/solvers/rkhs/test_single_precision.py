@@ -29,10 +29,10 @@ class Watched(Streamed):
         return super()._matmul(B)
 
 
-def problem_of(loss, variance=1.0, operator=Watched, strength=1.0):
+def problem_of(loss, variance=1.0, operator=Watched, strength=1.0, intercept=1.0):
     targets = {"Softmax": np.eye(3)[CLASSES], "Logistic": 1.0 * (CLASSES[:, None] > 0)}
     Y = targets.get(type(loss).__name__, np.sin(3 * X[:, :2]))
-    terms = [(operator(RBF(1.5), X), Scalar(variance)), (Intercept(1.0, Y, N), Identity())]
+    terms = [(operator(RBF(1.5), X), Scalar(variance)), (Intercept(intercept, Y, N), Identity())]
     return Problem(LabelMixed(terms), loss, Y, strength)
 
 
@@ -73,6 +73,14 @@ def test_more_digits_are_refined(solve):
     assert true_gap(problem, solution) <= 1e-11 * solution.objective
     single, double = precisions(problem)
     assert single > 5 * double
+
+
+def test_a_large_intercept_is_not_rounded():
+    problem = problem_of(Squared(), intercept=1e6)
+    solution = newton(problem, tol=1e-8)
+    assert solution.status == "converged"
+    assert solution.gap == pytest.approx(true_gap(problem, solution), rel=1e-4)
+    assert precisions(problem)[0] > 0
 
 
 def test_large_kernels_stay_in_double_precision(caplog):

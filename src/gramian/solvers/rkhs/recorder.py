@@ -8,7 +8,7 @@ import numpy as np
 
 from gramian._core.arrays import Array, itemsize, namespace, to_numpy
 from gramian._core.fused import inner
-from gramian.operators import Operator
+from gramian.operators import Intercept, LabelMixed, Operator
 from gramian.solvers.history import History
 from gramian.solvers.rkhs.problem import Problem
 from gramian.solvers.solution import Callback, Solution
@@ -72,7 +72,12 @@ class Recorder(History):
         if bend is None:
             return
         n, n_outputs, _ = problem.shape
-        largest = float(np.max(problem.operator.diagonal(n_outputs))) * float(np.max(bend))
+        operator = problem.operator
+        if isinstance(
+            operator, LabelMixed
+        ):  # an intercept, however large, is a sum in double precision
+            operator = LabelMixed([t for t in operator.terms if not isinstance(t[0], Intercept)])
+        largest = float(np.max(operator.diagonal(n_outputs))) * float(np.max(bend))
         felt = 0.5 * EPSILON_FLOAT32 * n**0.5 * largest / float(np.min(problem.strength))
         if felt > MOST_FELT:
             logger.info("products in double precision: single would be off by %.1g λ", felt)
