@@ -25,7 +25,7 @@ fit     ``KernelLogisticRegression(RBF(4.5), tol=1e-6)`` for generated data, n =
         kernel values are streamed; what a callback sees first; its own low rank of 1000 functions, in the manner of
         falkon; and scikit-learn's ``SVC`` on 10 000 rows. The floor is the time of the exponentials of all products.
         Bars with two threads: the fit takes at most 90 s, the first model 10 s, prediction of all rows 3 s. It reads no
-        data. ThunderSVM (0.3.12) is not compared: its wheel does not load without the libraries of CUDA 9.
+        data. ThunderSVM (0.3.12) is not compared: it does not load without the libraries of CUDA 9.
 
 Without ``--part`` all run. ``--sizes`` replaces the sizes of each.
 """
