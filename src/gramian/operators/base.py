@@ -56,6 +56,13 @@ class Operator(ABC):
     def accurate(self, B: Array) -> Array:
         """Multiply with every sum accumulated in float64, whatever the precision of the operator."""
 
+    def in_single(self) -> Operator | None:
+        """Return the same operator with products in single precision where these are faster, else None.
+
+        Its `accurate` products are those of this operator, so that a solver can refine what it found.
+        """
+        return None
+
     @abstractmethod
     def diagonal(self, n_outputs: int = 1) -> Array:
         """Return the diagonal of the operator as an array of shape (n, n_outputs)."""
@@ -222,6 +229,13 @@ class CompositeOperator(Operator):
 
     def clone_with_theta(self, theta: np.ndarray) -> Operator:
         return self._with_parts(clones_with_theta(self._parts, theta))
+
+    def in_single(self) -> Operator | None:
+        singles = [part.in_single() if isinstance(part, Operator) else None for part in self._parts]
+        if all(single is None for single in singles):
+            return None
+        parts = zip(singles, self._parts, strict=True)
+        return self._with_parts([part if single is None else single for single, part in parts])
 
     @property
     def columns_alike(self) -> bool:

@@ -51,6 +51,8 @@ class History:
         The columns of `Solution.history`, for the start and for each iteration.
     """
 
+    tells_start = False  # whether the start is worth a call of the callback
+
     # A relative fall of the merit that is progress and not rounding. The gap alone does not tell:
     # far from the optimum it may rise for many steps.
     smallest_fall = 1e-9
@@ -114,7 +116,7 @@ class History:
             self.best_gap = min(total_gap, self.best_gap)
             self.best_merit, self.best_row = merit, self.n_iter
         stop = False
-        if self.callback is not None and self.n_iter > 0:
+        if self.callback is not None and (self.n_iter > 0 or self.tells_start):
             stop = bool(self.callback(Progress(self.n_iter, coefficients(), total, total_gap)))
         if self._all_converged(objective, gap):
             return "converged"

@@ -188,11 +188,25 @@ def test_empty(n, m, k):
     np.testing.assert_array_equal(radial_product(X, Z, B, 1.0), np.zeros((n, k), np.float32))
 
 
-def test_mixed_precision_and_integers_are_double():
+def test_right_hand_sides_in_double_make_everything_double():
     X, Z, B = make(5, 6, 2, 1, np.float32)
-    assert radial_product(X, Z, B.astype(np.float64), 1.0).dtype == np.float64
-    X, Z = (10 * X).astype(int), (10 * Z).astype(int)
-    assert error(radial_product(X, Z, B, 9.0), dense(X, Z, 9.0), B) < 1e-13
+    B = B.astype(np.float64)
+    for dtype in (np.float32, int):
+        left, right = (10 * X).astype(dtype), (10 * Z).astype(dtype)
+        product = radial_product(left, right, B, 9.0)
+        assert product.dtype == np.float64
+        assert error(product, dense(left, right, 9.0), B) < 1e-13
+
+
+@pytest.mark.parametrize("d, k, profile", covering([2, 5, 90], [1, 70], PROFILES))
+def test_data_in_double_keep_their_differences_in_single(d, k, profile):
+    """Far from zero, rounding the data first would cost all digits."""
+    X, Z, B = make(80, 150, d, k, np.float64)
+    X, Z, B, scale = X + 1e6, Z + 1e6, B.astype(np.float32), np.sqrt(d)
+    for other in (X, Z):
+        product = radial_product(X, other, B[: len(other)], scale, profile=profile)
+        assert product.dtype == np.float32
+        assert error(product, dense(X, other, scale, profile), B[: len(other)]) < 1e-6
 
 
 def test_nan_is_not_swallowed():

@@ -114,7 +114,8 @@ def radial_product(
     Returns
     -------
     ndarray of shape (n, k)
-        float32 if X, Z and B are, else float64.
+        In the precision of B, which is also that of the kernel values: float32 or float64. Data in float64 are centred
+        before they are rounded to float32.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def radial_product(
     array([[1.6065],
            [1.6065]])
     """
-    dtype = np.float32 if np.result_type(X, Z, B) == np.float32 else np.float64
+    dtype = np.float32 if B.dtype == np.float32 else np.float64
     _check_shapes(X, Z, B, length_scale)
     n, m, d, k = X.shape[0], Z.shape[0], X.shape[1], B.shape[1]
     if 0 in (n, m, k):
@@ -163,9 +164,11 @@ def _check_shapes(X, Z, B, length_scale) -> None:
 def choose_units(Z, length_scale, profile, route, dtype) -> Units:
     """Scale by powers of two where that suffices: it is exact, and differences of raw data lose nothing.
 
-    Several length scales, or an expanded square, need data that are centred and truly in units of ℓ.
+    Several length scales, or an expanded square, need data that are centred and truly in units of ℓ. So do data in
+    float64 that are to be rounded to float32: far from zero they would lose their differences.
     """
-    if length_scale.size == 1 and route != "gemm":
+    rounded = Z.dtype.itemsize > np.dtype(dtype).itemsize
+    if length_scale.size == 1 and route != "gemm" and not rounded:
         # Bounded, so that neither the data nor the remaining gain leave the range of float32.
         exponent = min(60, max(-60, -round(math.log2(length_scale.item()))))
         factor = 2.0**exponent

@@ -7,6 +7,7 @@ Numba kernels of `radial_product`.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import reduce
 from operator import add
 from typing import Any
@@ -20,6 +21,10 @@ from gramian.operators import costs
 from gramian.operators.base import KernelOperator
 from gramian.operators.compiled.radial import radial_product
 from gramian.operators.inputs.tiles import kernel_rows, tiled_product
+
+# Length scales that the data may span for products in single precision. The coordinates are rounded by 3e-8 of that,
+# and kernel values by as much.
+WIDEST_SPREAD = 100.0
 
 
 class Streamed(KernelOperator):
@@ -70,6 +75,19 @@ class Streamed(KernelOperator):
         # B is in float64, and compiled products then are, too
         return self._matmul(B) if is_numpy(self.X) and is_numpy(B) else super()._accurate(B)
 
+    def in_single(self) -> Streamed | None:
+        terms = [term for _, term in self.kernel.summands() if not term.is_diagonal]
+        if not is_numpy(self.X) or self.dtype != np.float64 or self.Z is not None:
+            return None
+        if not terms or any(term.profile is None for term in terms):
+            return None
+        spread = np.max(self.X, axis=0) - np.min(self.X, axis=0)
+        if max(float(np.linalg.norm(spread / term.length_scale)) for term in terms) > WIDEST_SPREAD:
+            return None
+        single = copy(self)
+        single.dtype = np.dtype(np.float32)  # compiled products follow the right-hand side
+        return single
+
     def columns(self, indices: np.ndarray) -> Array | None:
         if self.Z is not None or not (is_numpy(self.X) or sp.issparse(self.X)):
             return None
@@ -84,7 +102,7 @@ class Streamed(KernelOperator):
     def _term_work(self, term: Kernel, n_columns: int) -> float:
         if term.is_diagonal:
             return 2.0 * self.shape[0] * n_columns
-        sizes = self.shape, int(self.X.shape[1]), n_columns, itemsize(self.X)
+        sizes = self.shape, int(self.X.shape[1]), n_columns, itemsize(self)
         if term.profile is None or not is_numpy(self.X):
             return costs.tiled_product(*sizes)
         return costs.compiled_product(*sizes, symmetric=self.Z is None)

@@ -56,6 +56,10 @@ class Lifted(Operator):
     def accurate(self, B: Array) -> Array:
         return self._down(self.operator.accurate(self._up(B)))
 
+    def in_single(self) -> Lifted | None:
+        single = self.operator.in_single()
+        return None if single is None else Lifted(single, self.taxonomy, self.order)
+
     def _up(self, B: Array) -> Array:
         """Coefficients of the nodes, without the root."""
         if B.shape[1] != self.order.size:

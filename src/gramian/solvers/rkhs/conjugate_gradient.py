@@ -83,7 +83,9 @@ def kernel_cg(
     ('converged', True)
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    preconditioning = Preconditioning(problem, preconditioner, usable=problem.loss.quadratic)
+    recorder.multiply_in_single()
+    usable = problem.loss.quadratic
+    preconditioning = Preconditioning(problem, preconditioner, recorder.operator, usable=usable)
     # that of a quadratic loss is the same everywhere; other losses have no preconditioner
     curvature = problem.curvature(problem.start(None)) if problem.loss.quadratic else None
 
@@ -94,7 +96,8 @@ def kernel_cg(
         P = preconditioning.at(curvature)
         return (rho, K_rho, changed) if P is None else (*P.apply(rho, K_rho), changed)
 
-    return descend(recorder, ConjugateDirections(problem, gradient), start)
+    known = preconditioning.start(tol) if start is None else None
+    return descend(recorder, ConjugateDirections(problem, gradient), start, known)
 
 
 def parameter_cg(

@@ -84,7 +84,8 @@ def newton(
     ('converged', True)
     """
     recorder = Recorder(problem, tol, max_iter, callback, PATIENCE)
-    preconditioning = Preconditioning(problem, preconditioner)
+    recorder.multiply_in_single()
+    preconditioning = Preconditioning(problem, preconditioner, recorder.operator)
     # a quadratic is its own model, and a budget of inner steps is there to be used
     exactly = problem.loss.quadratic or max_inner < MAX_INNER
     forcing = 0.0 if exactly else FORCING
@@ -94,4 +95,5 @@ def newton(
         s, Ks = solve_newton_system(recorder, curvature, state, forcing, max_inner, preconditioning)
         return s, Ks, backtrack(problem, state, s, Ks)
 
-    return descend(recorder, direction, start)
+    known = preconditioning.start(tol) if start is None and max_inner == MAX_INNER else None
+    return descend(recorder, direction, start, known)

@@ -53,6 +53,14 @@ class CoarseSpace(FunctionSpace):
 
     complete = False
 
+    def leading(self, rank: int) -> CoarseSpace:
+        """Return the space of the first functions, at least one: their coordinates are the same in both."""
+        rank = max(1, rank)
+        tail = self.factor[:, rank:]
+        left = self.left + self.parts.variances.max() * np.einsum("ij,ij->", tail, tail)
+        some = self.indices[:rank], self.factor[:, :rank], self.rows[:rank, :rank]
+        return CoarseSpace(self.parts, *some, float(left))
+
     def coordinates(self, B: np.ndarray, KB: np.ndarray) -> np.ndarray:
         return self.analysed(from_left(self.rows.T, KB[self.indices])) / self._root
 

@@ -124,8 +124,24 @@ class Preconditioner:
         space = self.space
         y = space.coordinates(r, r)
         y[:, :, inner(y, y) <= goal] = 0.0  # columns that are done stay where they are
-        v = self._solved(y, max_iter, goal) if self.coupled else self._blockwise(y)
+        v = self.galerkin_solve(y, goal, max_iter)
         return space.lifted(v, np.zeros_like(r)), space.values(v).astype(r.dtype, copy=False)
+
+    def galerkin_solve(
+        self,
+        y: np.ndarray,
+        goal: np.ndarray,
+        max_iter: int = MAX_INNER_STEPS,
+        curvature: Curvature | None = None,
+    ) -> np.ndarray:
+        """Solve ``G v = y`` within the space up to a squared residual of ``goal`` (q,), or exactly by blocks.
+
+        Another ``curvature`` has a G of its own, for which the blocks at hand are still a good preconditioner.
+        """
+        if curvature is None and not self.coupled:
+            return self._blockwise(y)
+        self.curvature = self.curvature if curvature is None else curvature
+        return self._solved(y, max_iter, goal)
 
     def _galerkin(
         self, weights: np.ndarray, strength: float
