@@ -53,11 +53,11 @@ def patent_tree(branches: int, groups: int, leaves: int, rng) -> Taxonomy:
     return Taxonomy.from_parents(parents)
 
 
-def documents(tree: Taxonomy, n: int, rng) -> tuple[sp.csr_array, np.ndarray]:
+def documents(tree: Taxonomy, n: int, rng, n_words: int = WORDS) -> tuple[sp.csr_array, np.ndarray]:
     """Bags of words of unit norm with about 120 different words each, and the leaf of each document."""
-    zipf = 1.0 / np.arange(1, WORDS + 1) ** 1.05
+    zipf = 1.0 / np.arange(1, n_words + 1) ** 1.05
     language = np.cumsum(zipf / zipf.sum())
-    topics = rng.integers(20, WORDS, size=(tree.n_nodes, 150))  # words of each node
+    topics = rng.integers(20, n_words, size=(tree.n_nodes, 150))  # words of each node
     favour = rng.dirichlet(np.full(tree.n_leaves, 1.0)) + 0.3 / tree.n_leaves
     leaf = tree.leaves[rng.choice(tree.n_leaves, n, p=favour / favour.sum())]
     lengths = rng.lognormal(np.log(170), 0.5, n).astype(int) + 20
@@ -68,7 +68,9 @@ def documents(tree: Taxonomy, n: int, rng) -> tuple[sp.csr_array, np.ndarray]:
         chosen = np.flatnonzero(rng.random(rows.size) < share)
         rank = np.minimum(rng.geometric(0.03, chosen.size) - 1, 149)
         words[chosen] = topics[node[rows[chosen]], rank]
-    counts = sp.csr_array((np.ones(rows.size), (rows, np.minimum(words, WORDS - 1))), (n, WORDS))
+    counts = sp.csr_array(
+        (np.ones(rows.size), (rows, np.minimum(words, n_words - 1))), (n, n_words)
+    )
     counts.sum_duplicates()
     norms = np.sqrt(counts.multiply(counts).sum(axis=1))
     return sp.csr_array(sp.diags_array(1.0 / norms) @ counts).astype(np.float32), leaf
@@ -163,14 +165,18 @@ def fits(X, y, n: int, tree: Taxonomy, tol: float) -> tuple[float, float, float]
 
 @contextmanager
 def budget(inner: int, tol: float):
-    """With tol = 0, exactly this many CG steps for each Newton step, as in the paper."""
-    before = newton.MAX_INNER, newton.FORCING
+    """With tol = 0, exactly this many CG steps for each Newton step, as in the paper.
+
+    The limit is a default argument of the solver, which estimators leave as it is.
+    """
+    defaults = newton.newton.__kwdefaults__
+    before = defaults["max_inner"]
     if tol == 0:
-        newton.MAX_INNER, newton.FORCING = inner, 0.0
+        defaults["max_inner"] = inner
     try:
         yield
     finally:
-        newton.MAX_INNER, newton.FORCING = before
+        defaults["max_inner"] = before
 
 
 if __name__ == "__main__":
