@@ -8,8 +8,8 @@
 the RKHS inner product. On a quadratic all are linear conjugate gradients.
 
 `kernel_cg`
-    P is the identity, a `preconditioner` for a quadratic loss, or `leading_functions` where outputs are many, which take
-    the leading part of 𝒦 out of the condition number; the latter follows the curvature of the loss. Cost: one
+    P is the identity, a `preconditioner` for a quadratic loss, or `leading_functions` where outputs are many: both take
+    the leading part of 𝒦 out of the condition number, and the latter follows the curvature of the loss. Cost: one
     product with 𝒦 per iteration. Condition number (RLS): that of 𝒦 + λI.
 
 `parameter_cg`
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gramian._core.arrays import Array, namespace, ratio
-from gramian._core.fused import inner
+from gramian._core.fused import inner, scale_and_add
 from gramian.solvers.rkhs.descend import State, descend
 from gramian.solvers.rkhs.line_search import REMAINING_SLOPE, minimise_along
 from gramian.solvers.rkhs.preconditioning.leading_functions import (
@@ -109,8 +109,10 @@ def kernel_cg(
     def gradient(state: State) -> tuple[Array, Array, bool]:
         changed = preconditioning.grown(recorder, curvature)
         P = preconditioning.at(curvature)
-        parts = (state.rho, state.K_rho) if P is None else P.apply(state.rho, state.K_rho)
-        return *parts, changed
+        if P is None:
+            return state.rho, state.K_rho, changed
+        P_rho, KP_rho = P.apply(state.rho, state.K_rho)
+        return P_rho, KP_rho, changed
 
     return descend(recorder, ConjugateDirections(problem, gradient), start)
 
@@ -136,7 +138,8 @@ class _Following:
             self.P = LeadingPreconditioner(self.space, curvature, float(self.problem.strength[0]))
             self.renewal = max(1, 2 * self.iterations)
         self.iterations += 1
-        return *self.P.apply(state.rho, state.K_rho), False
+        P_rho, KP_rho = self.P.apply(state.rho, state.K_rho)
+        return P_rho, KP_rho, False
 
 
 def parameter_cg(
@@ -197,8 +200,10 @@ class ConjugateDirections:
         else:
             fall = ratio(norm - inner(g, self.K_rho_old), self.norm_old, self.norm_old > 0)
             turn = spread(xp.clip(fall, min=0))
-            h, Kh = turn * self.h - g, turn * self.Kh - Kg
-            uphill = spread(inner(state.K_rho, h) >= 0)
-            h, Kh = h - uphill * (h + g), Kh - uphill * (Kh + Kg)
+            h, Kh = scale_and_add(self.h, turn, -g), scale_and_add(self.Kh, turn, -Kg)
+            uphill = inner(state.K_rho, h) >= 0
+            if bool(xp.any(uphill)):
+                back = spread(uphill)
+                h, Kh = h - back * (h + g), Kh - back * (Kh + Kg)
         self.h, self.Kh, self.K_rho_old, self.norm_old = h, Kh, state.K_rho, norm
         return h, Kh, minimise_along(self.problem, state, h, Kh, self.remaining)

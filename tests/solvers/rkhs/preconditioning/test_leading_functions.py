@@ -30,11 +30,17 @@ def _problem(structure, rng, *, intercept=0.0, sparse=True, dtype=np.float64, we
     leaf = rng.integers(0, CLASSES, N)
     X = rng.random((N, 120)) < 0.1 + 0.4 * (np.arange(120) % CLASSES == leaf[:, None])
     X = np.hstack([np.full((N, 4), 2.0), X]).astype(dtype)
-    terms = [(LinearFeatures(Linear(), sp.csr_array(X) if sparse else X), structure)]
+    terms: list = [(LinearFeatures(Linear(), sp.csr_array(X) if sparse else X), structure)]
     if intercept:
         terms.append((Intercept(intercept, np.zeros((1, 1), dtype), N), Identity()))
     targets = np.eye(CLASSES, dtype=dtype)[leaf]
     return Problem(LabelMixed(terms), Softmax(), targets, 0.1, weights)
+
+
+def _space(problem):
+    space = leading_functions(problem)
+    assert space is not None
+    return space
 
 
 @pytest.mark.parametrize("intercept", [0.0, 2.0])
@@ -43,7 +49,7 @@ def test_self_adjoint_positive_and_consistent(structure, intercept, rng):
     problem = _problem(structure, rng, intercept=intercept)
     K = problem.operator
     U = rng.standard_normal(problem.shape)
-    P = LeadingPreconditioner(leading_functions(problem), problem.curvature(U), 0.1)
+    P = LeadingPreconditioner(_space(problem), problem.curvature(U), 0.1)
     x, y = rng.standard_normal((2, *problem.shape))
     (Px, KPx), (_, KPy) = P.apply(x, K @ x), P.apply(y, K @ y)
     np.testing.assert_allclose(KPx, K @ Px, rtol=1e-8, atol=1e-8 * np.abs(KPx).max())
@@ -57,7 +63,7 @@ def test_exact_in_the_space_where_curvature_is_a_multiple_of_the_identity(struct
     """W = ¼ I for logistic losses at zero: within the space, P is λ times the inverse of the Newton system."""
     softmax = _problem(structure, rng)
     problem = Problem(softmax.operator, Logistic(), softmax.targets, 0.1)
-    space = leading_functions(problem)
+    space = _space(problem)
     curvature = problem.curvature(np.zeros(problem.shape))
     P = LeadingPreconditioner(space, curvature, 0.1)
     s = (space.basis @ rng.standard_normal((space.basis.shape[1], CLASSES)))[:, :, None]
@@ -73,7 +79,7 @@ def test_exact_in_the_space_where_curvature_is_a_multiple_of_the_identity(struct
 def test_functions_that_softmax_does_not_see_stay_as_they_are(structure, rng):
     """What is added to all outputs has no curvature: P is the identity there."""
     problem = _problem(structure, rng)
-    space = leading_functions(problem)
+    space = _space(problem)
     S = structure.mix(np.eye(CLASSES))
     outputs = np.linalg.solve(S, np.ones(CLASSES))
     r = (space.basis[:, :1] * outputs)[:, :, None]
@@ -103,7 +109,7 @@ def test_saves_products_and_finds_the_optimum(structure, sparse, dtype, rng):
 def test_weights_of_zero_take_examples_out(rng):
     weights = (np.arange(N) % 4 > 0).astype(float) * rng.uniform(0.5, 2.0, N)
     problem = _problem(STRUCTURES[1], rng, intercept=1.0, weights=weights)
-    space = leading_functions(problem)
+    space = _space(problem)
     assert not np.any(space.basis[weights == 0])
     found = kernel_cg(problem)
     assert found.status == "converged"
