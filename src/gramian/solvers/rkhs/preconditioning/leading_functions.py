@@ -101,7 +101,7 @@ def leading_functions(problem: Problem) -> LeadingFunctions | None:
     kept = np.ones(n) if problem.weights is None else (problem.weights > 0).astype(np.float64)
     columns = np.random.default_rng(0).standard_normal((n, FUNCTIONS + SPARE)) * kept[:, None]
     for _ in range(POWERS):
-        columns = np.linalg.qr((M @ columns) * kept[:, None])[0]
+        columns = np.linalg.qr((M @ columns) * kept[:, None])[0] * kept[:, None]
     products = M @ columns
     values, vectors = np.linalg.eigh(columns.T @ products)
     used = np.flatnonzero(values > SMALLEST_RITZ_VALUE * max(values[-1], 0.0))[-FUNCTIONS:]
