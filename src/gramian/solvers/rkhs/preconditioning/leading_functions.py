@@ -43,9 +43,9 @@ from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.solvers.rkhs.preconditioning.space import Parts, parts_of, split_operator
 from gramian.solvers.rkhs.problem import Problem
 
-# Functions of M, and columns beside them for the range. Three kinds of generated text in trees of 100 to 120 leaves, 1000
-# to 2000 documents, products to a relative gap of 1e-4: 29, 21 and 25 with one function, 20, 19 and 26 with four, 18, 17
-# and 12 with 16; Newton takes 118, 106 and 77.
+# Functions of M, and columns beside them for the range. Three kinds of generated text in trees of 100 to 120 leaves,
+# 1000 to 2000 documents, products to a relative gap of 1e-4: 29, 21 and 25 with one function, 20, 19 and 26 with four,
+# 18, 17 and 12 with 16; Newton takes 118, 106 and 77.
 FUNCTIONS, SPARE = 16, 4
 POWERS = 2  # products that turn random columns towards the leading eigenvectors
 # Outputs: with fewer, B costs as much as several products; with more, eigenvectors of S cost too much.
