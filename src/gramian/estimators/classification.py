@@ -12,6 +12,15 @@ from gramian.estimators.single import SOLVERS
 from gramian.estimators.smooth import SolverChoice, always
 from gramian.estimators.targets import Classes, TreeClasses, hinge, softmax
 from gramian.estimators.tree.decisions import TreeDecisions
+from gramian.operators import OperatorRecord
+from gramian.solvers import Problem
+from gramian.solvers.rkhs.preconditioning.leading_functions import is_many
+
+
+def _newton_or_cg(problem: Problem, record: OperatorRecord, watched: bool) -> str:
+    """Conjugate gradients where classes are many; early stopping counts Newton steps."""
+    complete = record.name == "low_rank"  # Newton systems are then solved within the space
+    return "kernel_cg" if is_many(problem) and not watched and not complete else "newton"
 
 
 @described(CoupledMachine)
@@ -95,7 +104,7 @@ class KernelLogisticRegression(TreeDecisions, ProbabilityAnswers, CoupledMachine
     share: Any = "tied"
     class_weight: Any = None
 
-    _solvers = SolverChoice(SOLVERS, always("newton"))
+    _solvers = SolverChoice(SOLVERS, _newton_or_cg)
 
     def _targets(self) -> Classes | TreeClasses:
         if self.hierarchy is None:

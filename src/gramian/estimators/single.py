@@ -44,7 +44,8 @@ class FeatureMachine(KernelMachine):
         Number of examples that "low_rank" represents the function by; None is 1000, or fewer if they take more than
         half of scikit-learn's ``working_memory``. With "auto" a number allows "low_rank" where the matrix does not fit.
     solver : {"auto", "newton", "kernel_cg", "parameter_cg", "exact"}, default="auto"
-        "auto" is "newton": truncated Newton in the RKHS inner product.
+        "auto" is "newton": truncated Newton in the RKHS inner product. In `KernelLogisticRegression` with 64 classes
+        or more and one Gram matrix it is "kernel_cg", whose iterations are shorter, unless there is validation data.
     |tol|
     |max_iter|
     |warm_start|

@@ -68,7 +68,9 @@ def _slope(problem: Problem, state: State, s: Array, Ks: Array, step: Array) -> 
     return inner(gradient, Ks) + problem.strength * (inner(state.A, Ks) + step * inner(s, Ks))
 
 
-def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array:
+def minimise_along(
+    problem: Problem, state: State, s: Array, Ks: Array, remaining: float = REMAINING_SLOPE
+) -> Array:
     """Minimise the objective along a direction by a safeguarded Newton method in one variable.
 
     Parameters
@@ -77,6 +79,8 @@ def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array
     state : State
     s, Ks : array of shape (n, C, q)
         The direction and its product with 𝒦.
+    remaining : float
+        Share of the slope at which the minimum is found.
 
     Returns
     -------
@@ -88,16 +92,17 @@ def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array
     # the penalty is a parabola in t: its derivative is λ(⟨A, 𝒦s⟩ + t ⟨s, 𝒦s⟩)
     first, second = strength * inner(A, Ks), strength * inner(s, Ks)
 
-    def derivatives(step: Array) -> tuple[Array, Array]:
-        V = U + problem.spread(step) * Ks
+    def slope_at(V: Array, step: Array) -> Array:
         gradient = problem.loss.gradient(V, problem.targets, problem.weights)
-        bend = inner(Ks, problem.curvature(V).apply(Ks)) + second
-        return inner(gradient, Ks) + first + step * second, bend
+        return inner(gradient, Ks) + first + step * second
+
+    def bend_at(V: Array) -> Array:
+        return inner(Ks, problem.curvature(V).apply(Ks)) + second
 
     zero = xp.zeros_like(strength)
     step, low, high = zero, zero, zero + float("inf")
-    slope, bend = derivatives(step)
-    goal = REMAINING_SLOPE * xp.abs(slope)
+    slope, bend = inner(state.rho, Ks), bend_at(U)
+    goal = remaining * xp.abs(slope)
     for _ in range(50):
         newton = step - ratio(slope, bend, bend > 0)
         bracketed = xp.isfinite(high)
@@ -106,9 +111,11 @@ def minimise_along(problem: Problem, state: State, s: Array, Ks: Array) -> Array
         inside = (newton > low) & (newton < high) & (bend > 0)
         moving = xp.abs(slope) > goal
         step = xp.where(moving, xp.where(inside, newton, beyond), step)
-        slope, bend = derivatives(step)
+        V = U + problem.spread(step) * Ks
+        slope = slope_at(V, step)
         low = xp.where(slope < 0, step, low)
         high = xp.where(slope > 0, step, high)
         if not bool(xp.any(xp.abs(slope) > goal)):
             break
+        bend = bend_at(V)
     return step

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gramian._core.arrays import is_numpy, row_blocks
-from gramian.labels import Identity
+from gramian.labels import Identity, LabelStructure
 from gramian.operators.base import InputOperator, Operator
 from gramian.operators.inputs.tiles import TILE_BYTES
 from gramian.operators.outputs.intercept import Intercept
@@ -35,24 +35,47 @@ class Parts(NamedTuple):
     intercept: float
 
 
-def parts_of(operator: Operator, n_outputs: int) -> Parts | None:
-    """Take an operator apart; None if it is not of that form, has no cheap columns or is not on NumPy arrays."""
-    S, intercept = np.eye(n_outputs), 0.0
+def parts_of(
+    operator: Operator, n_outputs: int, *, most: int = MAX_OUTPUTS, columns: bool = True
+) -> Parts | None:
+    """Take an operator apart; None if it is not of that form or not on NumPy arrays.
+
+    Or if it mixes more than ``most`` outputs, or has no cheap columns but ``columns`` are needed.
+    """
+    split = split_operator(operator)
+    if split is None or (n_outputs > most and split.structure is not None):
+        return None
+    S = np.eye(n_outputs)
+    if split.structure is not None:
+        S = np.asarray(split.structure.mix(S), dtype=np.float64)
+    variances, basis = _eigenvectors(S)
+    if not variances.size:
+        return None
+    if columns and split.matrix.columns(np.zeros(1, dtype=np.int64)) is None:
+        return None
+    return Parts(split.matrix, variances, basis, split.intercept)
+
+
+class Split(NamedTuple):
+    """M, S (None is the identity) and σ² of an operator ``M A S + σ² 1 1ᵀ A``."""
+
+    matrix: InputOperator
+    structure: LabelStructure | None
+    intercept: float
+
+
+def split_operator(operator: Operator) -> Split | None:
+    """Find the terms of an operator; None if it is not of that form or not on NumPy arrays. Costs nothing."""
+    structure, intercept = None, 0.0
     if isinstance(operator, LabelMixed):
-        if n_outputs > MAX_OUTPUTS:
-            return None
         (operator, structure), *others = operator.terms
         for term, own in others:
             if not isinstance(term, Intercept) or not isinstance(own, Identity):
                 return None
             intercept += term.variance
-        S = np.asarray(structure.mix(S), dtype=np.float64)
     if not isinstance(operator, InputOperator) or not is_numpy(operator.diagonal()):
         return None
-    variances, basis = _eigenvectors(S)
-    if not variances.size or operator.columns(np.zeros(1, dtype=np.int64)) is None:
-        return None
-    return Parts(operator, variances, basis, intercept)
+    return Split(operator, structure, intercept)
 
 
 def _eigenvectors(S: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
