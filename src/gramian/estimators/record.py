@@ -51,7 +51,7 @@ class Model(BaseEstimator):
 
 def refuse_overflow(solution: Solution, dtype: Any, given: str) -> None:
     """Refuse coefficients or a gap that are not finite; ``given`` names the parameter that may be to blame."""
-    finite = np.isfinite(to_numpy(solution.coefficients)).all()
+    finite = np.isfinite(to_numpy(solution.coefficients.sum(0))).all()
     if not (finite and np.isfinite(solution.gap) and np.isfinite(solution.objective)):
         raise ValueError(
             f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y, sample_weight or the kernel so that "

@@ -1,6 +1,8 @@
 """Compiled loops of `contrast_ascent`: pairwise steps on the coefficients of one example.
 
-A unit is one loss: an example with a label, a cap, and a coefficient for each contrast of the label.
+A unit is one loss: an example with a label, a cap, and coefficients for contrasts of the label. Most contrasts of many
+classes have a coefficient of zero; those that do not have *slots*, and a unit that needs more of them waits until
+`contrast_ascent` has made room.
 """
 
 from __future__ import annotations
@@ -16,206 +18,265 @@ MAX_STEPS = 10  # between contrasts, in one visit
 ROUNDING = 1e-14  # relative: less room or less to gain than this is rounding
 
 
-class Dual(NamedTuple):
-    """A contrast problem and its dual coefficients; beta and G are changed by loops."""
+class Ranges(NamedTuple):
+    """Ranges of numbers, some for each label."""
 
-    S: (
-        np.ndarray
-    )  # (m, m); zero, or not needed, between outputs that the penalty does not couple, as G is
-    low: np.ndarray  # outputs are numbered so that those coupled to i are low[i] to high[i] − 1
-    high: np.ndarray
-    start: np.ndarray  # contrasts of each label, as `Contrasts` has them
+    start: np.ndarray  # those of label c are start[c] to start[c + 1] - 1
+    first: np.ndarray
+    end: np.ndarray
+
+
+class Dual(NamedTuple):
+    """A contrast problem and its dual coefficients; counts, rows, rivals and beta are changed by loops."""
+
+    start: np.ndarray  # rows of contrasts of each label, as `Contrasts` has them
     own: np.ndarray
-    rival: np.ndarray
+    first: np.ndarray
+    end: np.ndarray
     scale: np.ndarray
-    spans: (
-        np.ndarray
-    )  # the range of outputs that the contrasts of a label need, shape (n_labels, 2)
-    examples: np.ndarray  # of each unit, as labels, caps and begin
+    outputs: Ranges  # whose scores a label needs
+    latents: Ranges  # whose sums these scores are made of
+    form: tuple  # F of S = F Fᵀ: start, latent, value of a `Factor`
+    examples: np.ndarray  # of each unit, as labels, caps, begin and counts
     labels: np.ndarray
     caps: np.ndarray
-    begin: np.ndarray  # where its coefficients begin
+    begin: np.ndarray  # where its slots begin; begin[k + 1] is where they end
+    counts: np.ndarray  # how many slots are in use
+    row: np.ndarray  # of each slot: the row of its contrast, as rival and beta
+    rival: np.ndarray
     beta: np.ndarray
-    G: np.ndarray  # P Pᵀ, shape (m, m)
+
+
+class Scratch(NamedTuple):
+    """Space for what is known while a unit is visited."""
+
+    q: np.ndarray  # Y x for the example x, shape (n_latent,)
+    f: np.ndarray  # scores F Y x, shape (m,)
+    change: np.ndarray  # by how much the coefficients of latent sums grow, shape (n_latent,)
+    step: np.ndarray  # Fᵀ e for the direction e of a step, shape (n_latent,)
+    places: np.ndarray  # where that may not be zero
+    listed: np.ndarray  # whether a latent sum is among the places
+
+
+@numba.njit(cache=True, nogil=True)
+def scratch(m, n_latent):
+    """Return empty `Scratch`."""
+    return Scratch(
+        np.zeros(n_latent),
+        np.zeros(m),
+        np.zeros(n_latent),
+        np.zeros(n_latent),
+        np.zeros(n_latent, dtype=np.int64),
+        np.zeros(n_latent, dtype=np.bool_),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _scores(dual, label, q, f):
+    """f = F q for the outputs that a label needs."""
+    start, latent, value = dual.form
+    for part in range(dual.outputs.start[label], dual.outputs.start[label + 1]):
+        for i in range(dual.outputs.first[part], dual.outputs.end[part]):
+            total = 0.0
+            for e in range(start[i], start[i + 1]):
+                total += value[e] * q[latent[e]]
+            f[i] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _dearest(dual, label, f):
+    """Row and rival of the contrast of a label that costs most, and what it costs; a row of −1 if none costs any."""
+    best, rival, most = -1, -1, 0.0
+    for a in range(dual.start[label], dual.start[label + 1]):
+        top = dual.first[a]
+        for j in range(dual.first[a] + 1, dual.end[a]):
+            if f[j] > f[top]:
+                top = j
+        cost = dual.scale[a] * (1.0 - f[dual.own[a]] + f[top])
+        if cost > most:
+            best, rival, most = a, top, cost
+    return best, rival, most
+
+
+@numba.njit(cache=True, nogil=True)
+def _cost(dual, slot, f):
+    """What the contrast of a slot costs."""
+    a = dual.row[slot]
+    return dual.scale[a] * (1.0 - f[dual.own[a]] + f[dual.rival[slot]])
 
 
 @numba.njit(cache=True)
-def _mixed(dual, first, last, q, f):
-    """f = S q for the outputs first to last − 1."""
-    S, low, high = dual.S, dual.low, dual.high
-    for i in range(first, last):
-        if high[i] == low[i] + 1:
-            f[i] = S[i, i] * q[i]
-            continue
-        total = 0.0
-        for j in range(low[i], high[i]):
-            total += S[i, j] * q[j]
-        f[i] = total
+def _towards(dual, output, amount, space, n_places):
+    """Add a multiple of a row of F to the direction of a step; return the number of its places."""
+    start, latent, value = dual.form
+    for e in range(start[output], start[output + 1]):
+        r = latent[e]
+        if not space.listed[r]:
+            space.listed[r] = True
+            space.places[n_places] = r
+            n_places += 1
+        space.step[r] += amount * value[e]
+    return n_places
 
 
 @numba.njit(cache=True)
-def _raise(dual, a, amount, f, change):
-    """Let the coefficient of contrast a grow: note what its outputs gain in ``change``, follow it with f = S q.
-
-    ``amount`` is what the coefficient grows by, times the scale of the contrast and |x|².
-    """
-    for output, gain in ((dual.own[a], amount), (dual.rival[a], -amount)):
-        change[output] += gain
-        for j in range(dual.low[output], dual.high[output]):
-            f[j] += gain * dual.S[output, j]
-
-
-@numba.njit(cache=True)
-def _curvature(dual, a, b):
-    """(e_i − e_j)ᵀ S (e_k − e_l) of two contrasts, times their scales."""
-    S, i, j, k, l = dual.S, dual.own[a], dual.rival[a], dual.own[b], dual.rival[b]
-    return dual.scale[a] * dual.scale[b] * (S[i, k] - S[i, l] - S[j, k] + S[j, l])
+def _slot_of(dual, unit, row, rival):
+    """The slot of a contrast, the first free one if it has none, or −1 if there is none."""
+    last = dual.begin[unit] + dual.counts[unit]
+    for slot in range(dual.begin[unit], last):
+        if dual.rival[slot] == rival and dual.row[slot] == row:
+            return slot
+    if last == dual.begin[unit + 1]:
+        return -1
+    dual.row[last], dual.rival[last], dual.beta[last] = row, rival, 0.0
+    return last
 
 
 @numba.njit(cache=True)
-def _ascend(dual, unit, square, q, f, change):
+def _ascend(dual, unit, square, space):
     """Pairwise steps on the coefficients of one unit, in place.
 
     Each moves weight from the contrast that costs least, of those that have some, to the one that costs most; weight
-    that is not used counts as a contrast without cost. ``q`` is P x for the example x of the unit, ``square`` is |x|²,
-    ``f`` is scratch space, ``change`` collects by how much the coefficients of outputs grow, times |x|². Return whether
-    anything changed.
+    that is not used counts as a contrast without cost. ``space.q`` is Y x for the example x of the unit, ``square`` is
+    |x|²; ``space.change`` collects by how much the coefficients of latent sums grow. Return whether anything changed.
     """
-    own, rival, scale = dual.own, dual.rival, dual.scale
     label, cap = dual.labels[unit], dual.caps[unit]
-    contrasts = range(dual.start[label], dual.start[label + 1])
-    beta = dual.beta[dual.begin[unit] : dual.begin[unit + 1]]
-    offset = dual.start[label]
-    _mixed(dual, dual.spans[label, 0], dual.spans[label, 1], q, f)
-    total = 0.0
-    for value in beta:
-        total += value
-    changed = False
+    begin, changed, total = dual.begin[unit], False, 0.0
+    for slot in range(begin, begin + dual.counts[unit]):
+        total += dual.beta[slot]
     for _ in range(MAX_STEPS):
-        best, most = -1, 0.0
+        _scores(dual, label, space.q, space.f)
+        best, rival, most = _dearest(dual, label, space.f)
         worst, least = -2, np.inf
         if cap - total > ROUNDING * cap:
             worst, least = -1, 0.0
-        for a in contrasts:
-            cost = scale[a] * (1.0 - f[own[a]] + f[rival[a]])
-            if cost > most:
-                best, most = a, cost
-            if beta[a - offset] > 0 and cost < least:
-                worst, least = a, cost
+        for slot in range(begin, begin + dual.counts[unit]):
+            cost = _cost(dual, slot, space.f)
+            if cost < least:
+                worst, least = slot, cost
         if worst == -2 or most - least <= ROUNDING:
             break
-        curvature = 0.0
+        n_places, target = 0, -1
         if best >= 0:
-            curvature += _curvature(dual, best, best)
+            target = _slot_of(dual, unit, best, rival)
+            if target < 0:
+                break
+            n_places = _towards(dual, dual.own[best], dual.scale[best], space, n_places)
+            n_places = _towards(dual, rival, -dual.scale[best], space, n_places)
         if worst >= 0:
-            curvature += _curvature(dual, worst, worst)
-            if best >= 0:
-                curvature -= 2.0 * _curvature(dual, best, worst)
-        step = cap - total if worst < 0 else beta[worst - offset]
+            a = dual.row[worst]
+            n_places = _towards(dual, dual.own[a], -dual.scale[a], space, n_places)
+            n_places = _towards(dual, dual.rival[worst], dual.scale[a], space, n_places)
+        curvature = 0.0
+        for place in range(n_places):
+            curvature += space.step[space.places[place]] ** 2
+        step = cap - total if worst < 0 else dual.beta[worst]
+        emptied = worst >= 0
         if square * curvature * step > most - least:
             step = (most - least) / (square * curvature)
-            if worst >= 0:
-                beta[worst - offset] -= step
-        elif worst >= 0:
-            beta[worst - offset] = 0.0
+            emptied = False
+        for place in range(n_places):
+            r = space.places[place]
+            space.change[r] += step * space.step[r]
+            space.q[r] += square * step * space.step[r]
+            space.step[r], space.listed[r] = 0.0, False
         changed = True
-        if best >= 0:
-            beta[best - offset] += step
+        if target >= 0:
+            dual.counts[unit] = max(dual.counts[unit], target - begin + 1)
+            dual.beta[target] += step
             total += step
-            _raise(dual, best, square * step * scale[best], f, change)
         if worst >= 0:
             total -= step
-            _raise(dual, worst, -square * step * scale[worst], f, change)
+            dual.beta[worst] -= step
+            if emptied:
+                _release(dual, unit, worst)
     return changed
 
 
 @numba.njit(cache=True)
-def _follow(dual, output, square, q, change):
-    """Let G follow the change of an output's coefficient, for an example whose P x was q; return the change."""
-    amount = change[output] / square
-    change[output] = 0.0
-    G = dual.G
-    for j in range(dual.low[output], dual.high[output]):
-        G[output, j] += amount * q[j]
-        G[j, output] += amount * q[j]
-    G[output, output] += amount * amount * square
-    return amount
+def _release(dual, unit, slot):
+    """Give a slot back: the last one in use takes its place."""
+    dual.counts[unit] -= 1
+    last = dual.begin[unit] + dual.counts[unit]
+    dual.row[slot], dual.rival[slot] = dual.row[last], dual.rival[last]
+    dual.beta[slot] = dual.beta[last]
 
 
 @numba.njit(cache=True)
-def visit(X, squares, places, order, dual, P, A):
-    """Visit units one after the other: steps on their coefficients, then P and G brought up to date.
+def visit(X, squares, places, order, dual, Y, A):
+    """Visit units one after the other: steps on their coefficients, then Y brought up to date.
 
-    ``places`` are those of their examples in X. X are features and P = XᵀA their sums; or X is the Gram matrix of a
-    block of examples, P are the scores of these, and A collects the changes of their coefficients. With features A is
-    empty. ``squares`` are the inner products of examples with themselves. Return how many columns of P were changed.
+    ``places`` are those of their examples in X. X are features and Y their latent sums, shape (n_features, n_latent);
+    or X is the Gram matrix of a block of examples, Y are the latent scores of these, and A collects the changes of
+    their coefficients. With features A is empty. ``squares`` are the inner products of examples with themselves. Return
+    how many columns of Y were read and changed.
     """
-    m, by_scores = P.shape[1], A.size > 0
-    q, f, change = np.empty(m), np.empty(m), np.zeros(m)
-    touched = 0
+    by_scores = A.size > 0
+    space = scratch(dual.form[0].size - 1, Y.shape[1])
+    columns, latents = 0, dual.latents
     for k, x in zip(order, places):
         label = dual.labels[k]
-        first, last = dual.spans[label, 0], dual.spans[label, 1]
-        if dual.caps[k] == 0 or first == last:
+        if dual.caps[k] == 0 or dual.start[label] == dual.start[label + 1]:
             continue
-        if by_scores:
-            for output in range(first, last):  # a slice would take a second to compile
-                q[output] = P[x, output]
-        else:
-            panel_dot(X, x, P, first, last, q)
-        if not _ascend(dual, k, squares[x], q, f, change):
+        for part in range(latents.start[label], latents.start[label + 1]):
+            first, end = latents.first[part], latents.end[part]
+            columns += end - first
+            if by_scores:
+                for r in range(first, end):  # a slice would take a second to compile
+                    space.q[r] = Y[x, r]
+            else:
+                panel_dot(X, x, Y, first, end, space.q)
+        if not _ascend(dual, k, squares[x], space):
             continue
-        for output in range(first, last):
-            if change[output] != 0:
-                amount = _follow(dual, output, squares[x], q, change)
-                q[output] += amount * squares[x]
-                row_add(X, x, amount, P[:, output])
-                if by_scores:
-                    A[x, output] += amount
-                touched += 1
-    return touched
+        for part in range(latents.start[label], latents.start[label + 1]):
+            for r in range(latents.first[part], latents.end[part]):
+                amount = space.change[r]
+                if amount != 0:
+                    space.change[r] = 0.0
+                    row_add(X, x, amount, Y[:, r])
+                    if by_scores:
+                        A[x, r] += amount
+                    columns += 1
+    return columns
 
 
 @numba.njit(cache=True, nogil=True)
-def _gap(dual, unit, q, f):
-    """Loss c ℓ of one unit and its part of the gap, from q = P x; f is scratch space."""
-    label, cap = dual.labels[unit], dual.caps[unit]
-    _mixed(dual, dual.spans[label, 0], dual.spans[label, 1], q, f)
-    coefficient = dual.begin[unit]
-    largest, paid = 0.0, 0.0
-    for a in range(dual.start[label], dual.start[label + 1]):
-        cost = dual.scale[a] * (1.0 - f[dual.own[a]] + f[dual.rival[a]])
-        largest = max(largest, cost)
-        paid += dual.beta[coefficient] * cost
-        coefficient += 1
-    return cap * largest, cap * largest - paid
+def _gap(dual, unit, space):
+    """Loss c ℓ of one unit and its part of the gap, from q = Y x."""
+    _scores(dual, dual.labels[unit], space.q, space.f)
+    _, _, largest = _dearest(dual, dual.labels[unit], space.f)
+    paid = 0.0
+    for slot in range(dual.begin[unit], dual.begin[unit] + dual.counts[unit]):
+        paid += dual.beta[slot] * _cost(dual, slot, space.f)
+    return dual.caps[unit] * largest, dual.caps[unit] * largest - paid
 
 
 @numba.njit(cache=True, nogil=True)
-def scan(X, dual, P, losses, gaps, start, stop):
+def scan(X, dual, Y, losses, gaps, start, stop):
     """Write the losses and gaps of the units from ``start`` to ``stop``, from features."""
-    q, f = np.empty(P.shape[1]), np.empty(P.shape[1])
+    space, latents = scratch(dual.form[0].size - 1, Y.shape[1]), dual.latents
     for k in range(start, stop):
         label = dual.labels[k]
-        panel_dot(X, dual.examples[k], P, dual.spans[label, 0], dual.spans[label, 1], q)
-        losses[k], gaps[k] = _gap(dual, k, q, f)
+        for part in range(latents.start[label], latents.start[label + 1]):
+            panel_dot(X, dual.examples[k], Y, latents.first[part], latents.end[part], space.q)
+        losses[k], gaps[k] = _gap(dual, k, space)
 
 
 @numba.njit(cache=True, nogil=True)
-def scan_scores(Q, dual, losses, gaps, start, stop):
-    """Write the losses and gaps of the units from ``start`` to ``stop``, from scores Q (n, m)."""
-    f = np.empty(Q.shape[1])
+def scan_scores(V, dual, losses, gaps, start, stop):
+    """Write the losses and gaps of the units from ``start`` to ``stop``, from latent scores V (n, n_latent)."""
+    space, latents = scratch(dual.form[0].size - 1, V.shape[1]), dual.latents
     for k in range(start, stop):
-        losses[k], gaps[k] = _gap(dual, k, Q[dual.examples[k]], f)
+        label = dual.labels[k]
+        for part in range(latents.start[label], latents.start[label + 1]):
+            for r in range(latents.first[part], latents.end[part]):
+                space.q[r] = V[dual.examples[k], r]
+        losses[k], gaps[k] = _gap(dual, k, space)
 
 
 @numba.njit(cache=True)
-def coefficients(dual, beta, A):
-    """Add ±β ρ of all units to the coefficients A (n, m) of their examples."""
-    for k in range(dual.labels.size):
-        x, coefficient = dual.examples[k], dual.begin[k]
-        for a in range(dual.start[dual.labels[k]], dual.start[dual.labels[k] + 1]):
-            weight = beta[coefficient] * dual.scale[a]
-            A[x, dual.own[a]] += weight
-            A[x, dual.rival[a]] -= weight
-            coefficient += 1
+def add_sums(X, start, latent, value, Y):
+    """Add Xᵀ B to Y, for coefficients B of examples in CSR form."""
+    for x in range(start.size - 1):
+        for e in range(start[x], start[x + 1]):
+            row_add(X, x, value[e], Y[:, latent[e]])
