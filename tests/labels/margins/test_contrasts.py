@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.labels import Taxonomy, family_contrasts, leaf_contrasts, sibling_contrasts
+from gramian.labels import Contrasts, Taxonomy, family_contrasts, leaf_contrasts, sibling_contrasts
 from gramian.labels.margins.tree_margins import Flat, Independent, Orthogonal, PathSum, Similarity
 
 # c has one child, d one that has one child in turn
@@ -83,6 +83,17 @@ def test_leaves_that_are_not_below(by_distance):
         assert named(contrasts, c, outputs) == sorted(expected)
     largest = [max(half.values()) for half in halves]
     np.testing.assert_array_equal(contrasts.most(), largest if by_distance else np.ones(4))
+
+
+def test_triples_there_and_back():
+    contrasts = leaf_contrasts(TREE, LABELS, PathSum(TREE, LABELS).outputs, by_distance=True)
+    triples = contrasts.triples()
+    again = Contrasts.from_triples(triples, contrasts.n_outputs)
+    for one, other in zip(again.triples(), triples, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.counts(), contrasts.counts())
+    np.testing.assert_array_equal(again.most(), contrasts.most())
+    assert contrasts.own.size < triples.own.size
 
 
 def test_labels_without_contrasts_cost_nothing():

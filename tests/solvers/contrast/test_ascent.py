@@ -17,10 +17,11 @@ from spied_rows import spied
 
 from gramian.kernels import RBF, Linear
 from gramian.labels import Contrasts, QuadraticPenalty, Taxonomy, largest_alpha
-from gramian.labels.margins.tree_margins import Flat
+from gramian.labels.margins.orthogonality import sparse_orthogonality_weights
+from gramian.labels.margins.tree_margins import Flat, Orthogonal
 from gramian.operators import GramRows
 from gramian.solvers import ContrastProblem, ContrastSplit, contrast_ascent
-from gramian.solvers.contrast.state import FeatureState, GramState
+from gramian.solvers.contrast.state import FIRST_SLOTS, FeatureState, GramState
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -124,6 +125,72 @@ def test_flat_is_crammer_singer(C):
     )
     W = X.T @ solved(problem, tol=1e-11).coefficients
     np.testing.assert_allclose(W.T, svc.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["features", "gram"])
+def test_as_many_slots_as_an_example_needs(kind):
+    """With one feature all rivals are alike, and each example of the common class has weight on all of them."""
+    n_classes = 4 * FIRST_SLOTS
+    tree = Taxonomy.from_parents({f"{c:02}": None for c in range(n_classes)})
+    y = np.concatenate([np.zeros(6, dtype=int), np.arange(n_classes)])
+    X = np.ones((y.size, 1)) + 0.01 * np.arange(y.size)[:, None]
+    margins = Flat(tree, tree.leaves)
+    problem = ContrastProblem(
+        X if kind == "features" else GramRows(Linear(), X),
+        contrasts=margins.contrasts,
+        penalty=margins.penalty,
+        **margins.units(y, np.full(y.size, 0.02)),
+    )
+    state = (FeatureState if kind == "features" else GramState)(problem, np.random.RandomState(0))
+    for _ in range(200):
+        objective, lower, _ = state.values()
+        state.sweep(np.arange(y.size), 2)
+    assert state.dual.counts.max() > FIRST_SLOTS
+    assert np.all(state.dual.counts <= np.diff(state.dual.begin))
+    svc = LinearSVC(
+        multi_class="crammer_singer", C=0.02, fit_intercept=False, tol=1e-10, max_iter=200_000
+    ).fit(X, y)
+    W = X.T @ state.current()
+    costs = 1.0 + X @ svc.coef_.T - np.take_along_axis(X @ svc.coef_.T, y[:, None], axis=1)
+    costs[np.arange(y.size), y] = 0.0
+    theirs = 0.5 * np.sum(svc.coef_**2) + 0.02 * costs.max(axis=1).sum()
+    assert objective - lower < 1e-6 * objective
+    np.testing.assert_allclose(objective, theirs, rtol=1e-6)
+    np.testing.assert_allclose(W.T, svc.coef_, atol=1e-4)
+
+
+def test_what_many_classes_take_grows_with_their_number():
+    """Neither contrasts nor the form nor coefficients are stored for pairs of classes."""
+    n = 3000
+    tree = Taxonomy(range(n + 1), np.where(np.arange(n + 1) > 0, 0, -1))
+    margins = Flat(tree, tree.leaves)
+    assert margins.contrasts.own.size <= 2 * n
+    X, y = sp.eye_array(n, format="csr"), np.arange(n)
+    problem = ContrastProblem(
+        X, contrasts=margins.contrasts, penalty=margins.penalty, **margins.units(y, np.ones(n))
+    )
+    state = FeatureState(problem, np.random.RandomState(0))
+    assert state.form.factor.value.size == n
+    assert sum(part.size for part in (*state.dual.outputs, *state.dual.latents)) <= 7 * n
+    assert state.dual.beta.size <= FIRST_SLOTS * n
+
+
+def test_a_visit_reads_the_families_along_a_path():
+    tree = Taxonomy.from_paths(
+        [f"{a}/{b}/{c}" for a in range(4) for b in range(3) for c in range(5)]
+    )
+    labels = tree.leaves
+    margins = Orthogonal(tree, labels, sparse_orthogonality_weights(tree) + 20 * np.eye(76))
+    problem = ContrastProblem(
+        np.eye(60),
+        contrasts=margins.contrasts,
+        penalty=margins.penalty,
+        **margins.units(np.arange(60), np.ones(60)),
+    )
+    state = FeatureState(problem, np.random.RandomState(0))
+    np.testing.assert_array_equal(state.dual.width, 4 + 3 + 5)
+    state.values()
+    assert state.operations == 60 * 60 * 12  # features × examples × outputs
 
 
 # --- inputs ---------------------------------------------------------------------------------------

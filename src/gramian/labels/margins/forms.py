@@ -66,6 +66,8 @@ class FixedForm:
     factor : Factor
         Changed in place by `improve`.
     n_latent : int
+    n_products : int
+        Products of columns of Y that `improve` takes.
     signs : array of shape (0,)
     """
 
@@ -74,6 +76,7 @@ class FixedForm:
         start, latent = (part.astype(np.int64) for part in (factor.indptr, factor.indices))
         self.factor = Factor(start, latent, factor.data.astype(np.float64))
         self.signs = np.empty(0)
+        self.n_products = 0
 
     def improve(self, left: np.ndarray, right: np.ndarray) -> None:
         """Do nothing: S is what it is."""
@@ -121,6 +124,7 @@ class SignedForm:
         self.lower = np.empty(latent.size)  # L_ji for output i and its ancestors j
         self.factor = Factor(start, latent, np.empty(latent.size))
         self._sets = _sets_of(parent, self.factor)
+        self.n_products = self._sets.products
         self.renew()
 
     def renew(self) -> None:
@@ -140,7 +144,7 @@ class SignedForm:
         """
         start, latent, value = self.factor
         form = start, self.weights, self.signs, self.lower
-        few = left.shape[0] * self._sets.products < WORTH_A_THREAD
+        few = left.shape[0] * self.n_products < WORTH_A_THREAD
         n_parts = self._sets.part.size - 1
         share(loops.improve, n_parts, self._sets[:4], form, left, right, left is right, alone=few)
         loops.invert(start, latent, self.lower, value)

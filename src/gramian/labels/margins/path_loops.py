@@ -48,7 +48,8 @@ def paths(parent):
         latent[start[i]] = i
         if parent[i] >= 0:
             p = parent[i]
-            latent[start[i] + 1 : start[i + 1]] = latent[start[p] : start[p + 1]]
+            for t in range(start[p + 1] - start[p]):
+                latent[start[i] + 1 + t] = latent[start[p] + t]
     return start, latent
 
 
@@ -134,12 +135,12 @@ def improve(first, last, sets, form, left, right, same):
             for b in range(beyond, s):
                 L[b, a] = lower[e + 1 + b - beyond]
         M = _inverse(L)
-        A, S = L @ L.T, M.T @ M
-        T = M.T @ _gram(left, right, nodes) @ M
+        A, S = _product(L, L, False, True), _product(M, M, True, False)
+        T = _product(_product(M, _gram(left, right, nodes), True, False), M, False, False)
         if not _newton(nodes, k, start, weights, signs, S, T, A):
             continue
         new = _cholesky(A)
-        C = _inverse(new) @ L
+        C = _product(_inverse(new), L, False, False)
         _transform(left, nodes, C)
         if not same:
             _transform(right, nodes, C)
@@ -215,7 +216,10 @@ def _gram(left, right, nodes):
         for a in range(s):
             for b in range(s):
                 H[a, b] += one[a] * other[b]
-    return 0.5 * (H + H.T)
+    for a in range(s):
+        for b in range(a):
+            H[a, b] = H[b, a] = 0.5 * (H[a, b] + H[b, a])
+    return H
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -230,6 +234,19 @@ def _transform(Y, nodes, C):
             for b in range(a + 1):
                 total += C[a, b] * some[b]
             Y[row, nodes[a]] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _product(A, B, turn_A, turn_B):
+    """A B of small square matrices, either of them transposed: loops compile sooner than calls of BLAS."""
+    s = len(A)
+    C = np.zeros((s, s))
+    for a in range(s):
+        for c in range(s):
+            left = A[c, a] if turn_A else A[a, c]
+            for b in range(s):
+                C[a, b] += left * (B[b, c] if turn_B else B[c, b])
+    return C
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,6 +3,9 @@
 A unit is one loss: an example with a label, a cap, and coefficients for contrasts of the label. Most contrasts of many
 classes have a coefficient of zero; those that do not have *slots*, and a unit that needs more of them waits until
 `contrast_ascent` has made room.
+
+Small functions are inlined: Numba counts references to every array of a tuple that it passes on, which took half of the
+time of a visit.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from gramian.operators.inputs.feature_rows import panel_dot, row_add
+from gramian.operators.inputs.feature_rows import panel_dot, row_add, row_dot
 
+LINE = 8  # a column of sums that is read alone costs a line of the cache, as much as so many neighbours
 MAX_STEPS = 10  # between contrasts, in one visit
 ROUNDING = 1e-14  # relative: less room or less to gain than this is rounding
 
@@ -36,6 +40,7 @@ class Dual(NamedTuple):
     scale: np.ndarray
     outputs: Ranges  # whose scores a label needs
     latents: Ranges  # whose sums these scores are made of
+    width: np.ndarray  # how many of these each label needs
     form: tuple  # F of S = F Fᵀ: start, latent, value of a `Factor`
     examples: np.ndarray  # of each unit, as labels, caps, begin and counts
     labels: np.ndarray
@@ -56,6 +61,8 @@ class Scratch(NamedTuple):
     step: np.ndarray  # Fᵀ e for the direction e of a step, shape (n_latent,)
     places: np.ndarray  # where that may not be zero
     listed: np.ndarray  # whether a latent sum is among the places
+    read: np.ndarray  # the latent sums that are read one by one
+    seen: np.ndarray  # whether a latent sum is one of them
 
 
 @numba.njit(cache=True, nogil=True)
@@ -68,19 +75,43 @@ def scratch(m, n_latent):
         np.zeros(n_latent),
         np.zeros(n_latent, dtype=np.int64),
         np.zeros(n_latent, dtype=np.bool_),
+        np.zeros(n_latent, dtype=np.int64),
+        np.zeros(n_latent, dtype=np.bool_),
     )
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _scores(form, first, end, q, f):
+    """Write the scores of the outputs first to end − 1, F q."""
+    start, latent, value = form
+    for i in range(first, end):
+        total = 0.0
+        for e in range(start[i], start[i + 1]):
+            total += value[e] * q[latent[e]]
+        f[i] = total
+
+
 @numba.njit(cache=True, nogil=True)
-def _scores(dual, label, q, f):
-    """f = F q for the outputs that a label needs."""
-    start, latent, value = dual.form
-    for part in range(dual.outputs.start[label], dual.outputs.start[label + 1]):
-        for i in range(dual.outputs.first[part], dual.outputs.end[part]):
-            total = 0.0
-            for e in range(start[i], start[i + 1]):
-                total += value[e] * q[latent[e]]
-            f[i] = total
+def _scores_of(dual, unit, everything, q, f):
+    """Write the scores of the outputs that the label of a unit needs, or of those that its slots need."""
+    if everything:
+        label, outputs = dual.labels[unit], dual.outputs
+        for part in range(outputs.start[label], outputs.start[label + 1]):
+            _scores(dual.form, outputs.first[part], outputs.end[part], q, f)
+        return
+    for slot in range(dual.begin[unit], dual.begin[unit] + dual.counts[unit]):
+        for i in (dual.own[dual.row[slot]], dual.rival[slot]):
+            _scores(dual.form, i, i + 1, q, f)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _largest(f, first, end):
+    """The number of the largest score of a range."""
+    top = first
+    for j in range(first + 1, end):
+        if f[j] > f[top]:
+            top = j
+    return top
 
 
 @numba.njit(cache=True, nogil=True)
@@ -88,38 +119,29 @@ def _dearest(dual, label, f):
     """Row and rival of the contrast of a label that costs most, and what it costs; a row of −1 if none costs any."""
     best, rival, most = -1, -1, 0.0
     for a in range(dual.start[label], dual.start[label + 1]):
-        top = dual.first[a]
-        for j in range(dual.first[a] + 1, dual.end[a]):
-            if f[j] > f[top]:
-                top = j
+        top = _largest(f, dual.first[a], dual.end[a])
         cost = dual.scale[a] * (1.0 - f[dual.own[a]] + f[top])
         if cost > most:
             best, rival, most = a, top, cost
     return best, rival, most
 
 
-@numba.njit(cache=True, nogil=True)
-def _cost(dual, slot, f):
-    """What the contrast of a slot costs."""
-    a = dual.row[slot]
-    return dual.scale[a] * (1.0 - f[dual.own[a]] + f[dual.rival[slot]])
-
-
-@numba.njit(cache=True)
-def _towards(dual, output, amount, space, n_places):
+@numba.njit(cache=True, nogil=True, inline="always")
+def _towards(form, output, amount, direction, n_places):
     """Add a multiple of a row of F to the direction of a step; return the number of its places."""
-    start, latent, value = dual.form
+    start, latent, value = form
+    step, places, listed = direction
     for e in range(start[output], start[output + 1]):
         r = latent[e]
-        if not space.listed[r]:
-            space.listed[r] = True
-            space.places[n_places] = r
+        if not listed[r]:
+            listed[r] = True
+            places[n_places] = r
             n_places += 1
-        space.step[r] += amount * value[e]
+        step[r] += amount * value[e]
     return n_places
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _slot_of(dual, unit, row, rival):
     """The slot of a contrast, the first free one if it has none, or −1 if there is none."""
     last = dual.begin[unit] + dual.counts[unit]
@@ -133,67 +155,88 @@ def _slot_of(dual, unit, row, rival):
 
 
 @numba.njit(cache=True)
-def _ascend(dual, unit, square, space):
+def _ascend(dual, unit, square, everything, space):
     """Pairwise steps on the coefficients of one unit, in place.
 
-    Each moves weight from the contrast that costs least, of those that have some, to the one that costs most; weight
-    that is not used counts as a contrast without cost. ``space.q`` is Y x for the example x of the unit, ``square`` is
-    |x|²; ``space.change`` collects by how much the coefficients of latent sums grow. Return whether anything changed.
+    Each moves weight from the contrast that costs least, of those that have some, to the one that costs most, of all or
+    of those that have a slot; weight that is not used counts as a contrast without cost. ``space.q`` is Y x for the
+    example x of the unit, ``square`` is |x|²; ``space.change`` collects by how much the coefficients of latent sums
+    grow. Return whether anything changed.
     """
-    label, cap = dual.labels[unit], dual.caps[unit]
-    begin, changed, total = dual.begin[unit], False, 0.0
+    label, cap, form, f = dual.labels[unit], dual.caps[unit], dual.form, space.f
+    own, scale, row, rivals, beta = dual.own, dual.scale, dual.row, dual.rival, dual.beta
+    direction = space.step, space.places, space.listed
+    begin, total, changed = dual.begin[unit], 0.0, False
     for slot in range(begin, begin + dual.counts[unit]):
-        total += dual.beta[slot]
+        total += beta[slot]
     for _ in range(MAX_STEPS):
-        _scores(dual, label, space.q, space.f)
-        best, rival, most = _dearest(dual, label, space.f)
+        _scores_of(dual, unit, everything, space.q, f)
+        target, best, rival, most = -1, -1, -1, 0.0
+        if everything:
+            best, rival, most = _dearest(dual, label, f)
         worst, least = -2, np.inf
         if cap - total > ROUNDING * cap:
             worst, least = -1, 0.0
         for slot in range(begin, begin + dual.counts[unit]):
-            cost = _cost(dual, slot, space.f)
+            cost = scale[row[slot]] * (1.0 - f[own[row[slot]]] + f[rivals[slot]])
             if cost < least:
                 worst, least = slot, cost
+            if cost > most:
+                best, rival, most = row[slot], rivals[slot], cost
         if worst == -2 or most - least <= ROUNDING:
             break
-        n_places, target = 0, -1
+        n_places = 0
         if best >= 0:
             target = _slot_of(dual, unit, best, rival)
             if target < 0:
                 break
-            n_places = _towards(dual, dual.own[best], dual.scale[best], space, n_places)
-            n_places = _towards(dual, rival, -dual.scale[best], space, n_places)
+            n_places = _towards(form, own[best], scale[best], direction, n_places)
+            n_places = _towards(form, rival, -scale[best], direction, n_places)
         if worst >= 0:
-            a = dual.row[worst]
-            n_places = _towards(dual, dual.own[a], -dual.scale[a], space, n_places)
-            n_places = _towards(dual, dual.rival[worst], dual.scale[a], space, n_places)
-        curvature = 0.0
-        for place in range(n_places):
-            curvature += space.step[space.places[place]] ** 2
-        step = cap - total if worst < 0 else dual.beta[worst]
+            a = row[worst]
+            n_places = _towards(form, own[a], -scale[a], direction, n_places)
+            n_places = _towards(form, rivals[worst], scale[a], direction, n_places)
+        curvature = square * _squared(direction, n_places)
+        step = cap - total if worst < 0 else beta[worst]
         emptied = worst >= 0
-        if square * curvature * step > most - least:
-            step = (most - least) / (square * curvature)
-            emptied = False
-        for place in range(n_places):
-            r = space.places[place]
-            space.change[r] += step * space.step[r]
-            space.q[r] += square * step * space.step[r]
-            space.step[r], space.listed[r] = 0.0, False
+        if curvature * step > most - least:
+            step, emptied = (most - least) / curvature, False
+        _take(space, n_places, step, square)
         changed = True
         if target >= 0:
             dual.counts[unit] = max(dual.counts[unit], target - begin + 1)
-            dual.beta[target] += step
+            beta[target] += step
             total += step
         if worst >= 0:
             total -= step
-            dual.beta[worst] -= step
+            beta[worst] -= step
             if emptied:
                 _release(dual, unit, worst)
     return changed
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True, inline="always")
+def _squared(direction, n_places):
+    """The square of the direction of a step."""
+    step, places, _ = direction
+    total = 0.0
+    for place in range(n_places):
+        total += step[places[place]] ** 2
+    return total
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _take(space, n_places, step, square):
+    """Take a step, and forget its direction."""
+    q, change, direction, places = space.q, space.change, space.step, space.places
+    for place in range(n_places):
+        r = places[place]
+        change[r] += step * direction[r]
+        q[r] += square * step * direction[r]
+        direction[r], space.listed[r] = 0.0, False
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
 def _release(dual, unit, slot):
     """Give a slot back: the last one in use takes its place."""
     dual.counts[unit] -= 1
@@ -203,39 +246,78 @@ def _release(dual, unit, slot):
 
 
 @numba.njit(cache=True)
-def visit(X, squares, places, order, dual, Y, A):
+def _needed_by_slots(dual, unit, space):
+    """List the latent sums that scores of the slots of a unit are made of; return how many there are."""
+    start, latent, _ = dual.form
+    size, read, seen = 0, space.read, space.seen
+    for slot in range(dual.begin[unit], dual.begin[unit] + dual.counts[unit]):
+        for i in (dual.own[dual.row[slot]], dual.rival[slot]):
+            for e in range(start[i], start[i + 1]):
+                if not seen[latent[e]]:
+                    seen[latent[e]] = True
+                    read[size] = latent[e]
+                    size += 1
+    for place in range(size):
+        seen[read[place]] = False
+    return size
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _follow(X, x, r, change, Y, A):
+    """Let column r of Y, and of A, follow the change of an example."""
+    row_add(X, x, change[r], Y[:, r])
+    if A.size > 0:
+        A[x, r] += change[r]
+    change[r] = 0.0
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _alone(dual, unit):
+    """At most how many columns the scores of the slots of a unit are made of."""
+    start, total = dual.form[0], 0
+    for slot in range(dual.begin[unit], dual.begin[unit] + dual.counts[unit]):
+        i, j = dual.own[dual.row[slot]], dual.rival[slot]
+        total += start[i + 1] - start[i] + start[j + 1] - start[j]
+    return total
+
+
+@numba.njit(cache=True)
+def visit(X, squares, places, order, everything, dual, Y, A):
     """Visit units one after the other: steps on their coefficients, then Y brought up to date.
 
     ``places`` are those of their examples in X. X are features and Y their latent sums, shape (n_features, n_latent);
     or X is the Gram matrix of a block of examples, Y are the latent scores of these, and A collects the changes of
-    their coefficients. With features A is empty. ``squares`` are the inner products of examples with themselves. Return
-    how many columns of Y were read and changed.
+    their coefficients. With features A is empty. ``squares`` are the inner products of examples with themselves.
+    ``everything`` says whether to look at all contrasts; else it is those with a slot, unless all of them take no more
+    lines of the cache. Return how many columns of Y were read and changed.
     """
-    by_scores = A.size > 0
-    space = scratch(dual.form[0].size - 1, Y.shape[1])
-    columns, latents = 0, dual.latents
+    by_scores, latents = A.size > 0, dual.latents
+    space, columns = scratch(dual.form[0].size - 1, Y.shape[1]), 0
     for k, x in zip(order, places):
-        label = dual.labels[k]
-        if dual.caps[k] == 0 or dual.start[label] == dual.start[label + 1]:
+        if dual.caps[k] == 0 or not (everything or dual.counts[k]):
             continue
-        for part in range(latents.start[label], latents.start[label + 1]):
-            first, end = latents.first[part], latents.end[part]
-            columns += end - first
-            if by_scores:
-                for r in range(first, end):  # a slice would take a second to compile
-                    space.q[r] = Y[x, r]
-            else:
-                panel_dot(X, x, Y, first, end, space.q)
-        if not _ascend(dual, k, squares[x], space):
-            continue
-        for part in range(latents.start[label], latents.start[label + 1]):
-            for r in range(latents.first[part], latents.end[part]):
-                amount = space.change[r]
-                if amount != 0:
-                    space.change[r] = 0.0
-                    row_add(X, x, amount, Y[:, r])
-                    if by_scores:
-                        A[x, r] += amount
+        label, size = dual.labels[k], 0
+        every = everything or LINE * _alone(dual, k) >= dual.width[label]
+        if every:
+            for part in range(latents.start[label], latents.start[label + 1]):
+                if not by_scores:
+                    panel_dot(X, x, Y, latents.first[part], latents.end[part], space.q)
+                for r in range(latents.first[part], latents.end[part]):
+                    space.read[size] = r
+                    size += 1
+        else:
+            size = _needed_by_slots(dual, k, space)
+            if not by_scores:
+                for r in space.read[:size]:
+                    space.q[r] = row_dot(X, x, Y[:, r])
+        if by_scores:
+            for r in space.read[:size]:
+                space.q[r] = Y[x, r]
+        columns += size
+        if _ascend(dual, k, squares[x], every, space):
+            for r in space.read[:size]:
+                if space.change[r] != 0:
+                    _follow(X, x, r, space.change, Y, A)
                     columns += 1
     return columns
 
@@ -243,11 +325,13 @@ def visit(X, squares, places, order, dual, Y, A):
 @numba.njit(cache=True, nogil=True)
 def _gap(dual, unit, space):
     """Loss c ℓ of one unit and its part of the gap, from q = Y x."""
-    _scores(dual, dual.labels[unit], space.q, space.f)
-    _, _, largest = _dearest(dual, dual.labels[unit], space.f)
+    f, own, scale = space.f, dual.own, dual.scale
+    _scores_of(dual, unit, True, space.q, f)
+    _, _, largest = _dearest(dual, dual.labels[unit], f)
     paid = 0.0
     for slot in range(dual.begin[unit], dual.begin[unit] + dual.counts[unit]):
-        paid += dual.beta[slot] * _cost(dual, slot, space.f)
+        a = dual.row[slot]
+        paid += dual.beta[slot] * scale[a] * (1.0 - f[own[a]] + f[dual.rival[slot]])
     return dual.caps[unit] * largest, dual.caps[unit] * largest - paid
 
 

@@ -29,7 +29,10 @@ from gramian.solvers.contrast.problem import ContrastProblem
 from gramian.solvers.interior import MOST, Coefficients, interior_point
 
 FIRST_SLOTS = 4  # of a unit: it has twice as many whenever they are full
-SWEEP_PARTS = 4  # of a sweep, with better signs after each
+SWEEP_PARTS = (
+    4  # of a pass, with better signs after each if that does not take more work than the visits
+)
+MORE_PASSES = 10  # over slots, as long as they take less work than a look at all contrasts
 MAX_VISITS = 5000  # in one compiled call: interruptions get through
 BLOCK_EXAMPLES = 128  # whose kernel values are worked on together
 ROWS_BYTES = 24 * 2**20  # of a block; it has fewer examples if they take more (the last: twice)
@@ -60,6 +63,9 @@ class State:
         outputs, latents = _needed(contrasts, self.form.factor)
         self.n_contrasts = contrasts.counts()[problem.labels]
         slots = np.minimum(self.n_contrasts, FIRST_SLOTS)
+        before = np.concatenate([[0], np.cumsum(latents.end - latents.first)])
+        width = np.diff(before[latents.start])
+        self.n_read = float(width[problem.labels].sum())  # columns, by a look at all units
         assert problem.examples is not None
         self.dual = loops.Dual(
             start=contrasts.start,
@@ -69,6 +75,7 @@ class State:
             scale=contrasts.scale,
             outputs=outputs,
             latents=latents,
+            width=width,
             form=tuple(self.form.factor),
             examples=problem.examples,
             labels=problem.labels,
@@ -79,9 +86,6 @@ class State:
             rival=np.zeros(slots.sum(), dtype=np.int64),
             beta=np.zeros(slots.sum()),
         )
-        widths = np.add.reduceat(np.append(latents.end - latents.first, 0), latents.start[:-1])
-        widths = np.where(np.diff(latents.start) > 0, widths, 0)
-        self.n_read = float(widths[problem.labels].sum())  # columns, by a look at all units
         self.fresh = True
         self.operations = 0.0  # multiply-adds so far
 
@@ -131,10 +135,11 @@ class State:
     def dual_coefficients(self) -> sp.csr_array:
         """A: by how much each example weighs in the sum of each output."""
         d = self.dual
-        used = _places(d.begin, d.counts)
+        used, example = _places(d.begin, d.counts), np.repeat(d.examples, d.counts)
+        weighty = d.beta[used] > 0
+        used, example = used[weighty], example[weighty]
         row, rival = d.row[used], d.rival[used]
         weight = d.beta[used] * d.scale[row]
-        example = np.repeat(d.examples, d.counts)
         places = np.tile(example, 2), np.concatenate([d.own[row], rival])
         entries = np.concatenate([weight, -weight]), places
         return sp.csr_array(sp.coo_array(entries, shape=self.problem.shape))
@@ -238,13 +243,23 @@ class FeatureState(State):
         self.fresh = False
         features = self.features
         X, squares, nothing = features.compiled, features.diagonal(), np.empty((0, 0))
-        orders = [self.random.permutation(units) for _ in range(passes)]
-        for part in [part for order in orders for part in np.array_split(order, SWEEP_PARTS)]:
-            for some in np.array_split(part, 1 + part.size // MAX_VISITS):
-                places = self.dual.examples[some]
-                columns = loops.visit(X, squares, places, some, self.dual, self.Y, nothing)
-                self.operations += features.n_entries * columns
-                self.widen()
+        before = improved = self.operations
+        dear, look = len(self.Y) * self.form.n_products, features.n_entries * self.n_read
+        for number in range(passes if passes == 1 else MORE_PASSES):
+            if number >= passes and loops.LINE * (self.operations - before) > look:
+                break  # where slots are much less work than a look, more is made of each look
+            for part in np.array_split(self.random.permutation(units), SWEEP_PARTS):
+                for some in np.array_split(part, 1 + part.size // MAX_VISITS):
+                    places = self.dual.examples[some]
+                    columns = loops.visit(
+                        X, squares, places, some, number == 0, self.dual, self.Y, nothing
+                    )
+                    self.operations += features.n_entries * columns
+                    self.widen()
+                if self.operations - improved >= dear:  # no more work for signs than for visits
+                    self.form.improve(self.Y, self.Y)
+                    improved = self.operations
+        if self.operations > improved:
             self.form.improve(self.Y, self.Y)
 
     def refresh(self) -> None:
@@ -290,8 +305,8 @@ class GramState(State):
             K = rows[:, block].astype(np.float64)
             A = np.zeros((block.size, self.V.shape[1]))
             V, squares = self.V[block], np.diagonal(K).copy()
-            for _ in range(passes):
-                loops.visit(K, squares, places, order, self.dual, V, A)
+            for number in range(passes):
+                loops.visit(K, squares, places, order, number == 0, self.dual, V, A)
                 self.widen()
             self.V += rows.T @ A.astype(rows.dtype, copy=False)
             self.operations += float(rows.size) * self.V.shape[1]
