@@ -153,7 +153,7 @@ def leaf_contrasts(
     place[outputs] = np.arange(outputs.size)
     below = _LeavesBelow(taxonomy)
     found = (
-        [(place[label], *span) for span in _rivals(taxonomy, below, int(label), by_distance)]
+        [(int(place[label]), *span) for span in _rivals(taxonomy, below, int(label), by_distance)]
         for label in labels
     )
     return _stacked(found, outputs.size)
@@ -233,5 +233,7 @@ def _stacked(found: Iterable[list[Row]], n_outputs: int) -> Contrasts:
         rows += some
         start.append(len(rows))
     own, first, end, scale = zip(*rows, strict=True) if rows else ((),) * 4
-    numbers = (np.array(part, dtype=np.int64) for part in (start, own, first, end))
-    return Contrasts(*numbers, np.array(scale, dtype=np.float64), n_outputs)
+    places, owns, firsts, ends = (
+        np.array(part, dtype=np.int64) for part in (start, own, first, end)
+    )
+    return Contrasts(places, owns, firsts, ends, np.array(scale, dtype=np.float64), n_outputs)

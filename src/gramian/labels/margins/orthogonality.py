@@ -161,18 +161,20 @@ class QuadraticPenalty:
     """
 
     def __init__(self, gram: Any = None, *, factor: Any = None):
-        self._gram = None if gram is None else np.array(gram, dtype=np.float64)
+        if factor is None:
+            self.gram = np.array(gram, dtype=np.float64)
+            factor = _root(self.gram)
         self._factor = factor
-        self.n_outputs = (self._gram if factor is None else factor).shape[0]
+        self.n_outputs = int(factor.shape[0])
 
     @cached_property
     def gram(self) -> np.ndarray:
         """S, which solvers of small problems form."""
-        return (self._factor @ self._factor.T).toarray() if self._gram is None else self._gram
+        return (self._factor @ self._factor.T).toarray()
 
     def start(self) -> FixedForm:
         """Return S as a form."""
-        return FixedForm(_root(self._gram) if self._factor is None else self._factor)
+        return FixedForm(self._factor)
 
 
 class OrthogonalPenalty:

@@ -32,6 +32,9 @@ FIRST_SLOTS = 4  # of a unit: it has twice as many whenever they are full
 SWEEP_PARTS = (
     4  # of a pass, with better signs after each if that does not take more work than the visits
 )
+CHEAP_SIGNS = (
+    2**20
+)  # multiply-adds of a sweep over signs, less than a millisecond: done after each part
 MORE_PASSES = 10  # over slots, as long as they take less work than a look at all contrasts
 MAX_VISITS = 5000  # in one compiled call: interruptions get through
 BLOCK_EXAMPLES = 128  # whose kernel values are worked on together
@@ -244,7 +247,8 @@ class FeatureState(State):
         features = self.features
         X, squares, nothing = features.compiled, features.diagonal(), np.empty((0, 0))
         before = improved = self.operations
-        dear, look = len(self.Y) * self.form.n_products, features.n_entries * self.n_read
+        work, look = len(self.Y) * self.form.n_products, features.n_entries * self.n_read
+        dear = work if work > CHEAP_SIGNS else 0
         for number in range(passes if passes == 1 else MORE_PASSES):
             if number >= passes and loops.LINE * (self.operations - before) > look:
                 break  # where slots are much less work than a look, more is made of each look
