@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from gramian._core.arrays import Array, to_numpy
 from gramian._core.validation import naming_text
 from gramian.solvers import Solution
+from gramian.solvers.contrast.mixed import MixedCoefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,9 @@ class Model(BaseEstimator):
 
 def refuse_overflow(solution: Solution, dtype: Any, given: str) -> None:
     """Refuse coefficients or a gap that are not finite; ``given`` names the parameter that may be to blame."""
-    finite = np.isfinite(to_numpy(solution.coefficients)).all()
+    values = solution.coefficients
+    mixed = isinstance(values, MixedCoefficients)
+    finite = np.isfinite(values.latent.data if mixed else to_numpy(values)).all()
     if not (finite and np.isfinite(solution.gap) and np.isfinite(solution.objective)):
         raise ValueError(
             f"Numbers overflowed: the duality gap is {solution.gap}. Scale X, y, sample_weight or the kernel so that "

@@ -260,6 +260,6 @@ class Bounds(DualHistory):
         columns = {"value": value, "dual": dual} | columns
         return self.verdict(coefficients, self.upper, self.gap, columns=columns)
 
-    def done(self, coefficients: np.ndarray, status: str) -> Solution:
+    def done(self, coefficients: Any, status: str) -> Solution:
         """Return the solution with the best bounds."""
         return self.solution(coefficients, self.upper, self.gap, status)

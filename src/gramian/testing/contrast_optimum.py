@@ -62,7 +62,7 @@ class _Costs:
     """The contrasts of all losses, one after the other."""
 
     def __init__(self, problem: ContrastProblem):
-        c, units = problem.contrasts, np.arange(problem.labels.size)
+        c, units = problem.contrasts.triples(), np.arange(problem.labels.size)
         counts = np.diff(c.start)[problem.labels]
         self.unit = np.repeat(units, counts)
         first = np.repeat(np.cumsum(counts) - counts, counts)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.labels import Taxonomy, family_contrasts, leaf_contrasts, sibling_contrasts
+from gramian.labels import Contrasts, Taxonomy, family_contrasts, leaf_contrasts, sibling_contrasts
 from gramian.labels.margins.tree_margins import Flat, Independent, Orthogonal, PathSum, Similarity
 
 # c has one child, d one that has one child in turn
@@ -19,6 +19,7 @@ LEAVES = ["b", "a1", "c1", "a21", "a22", "a23", "d11"]
 
 def named(contrasts, label, outputs):
     """(own, rival, ρ) by names, as a sorted list: a contrast must not come twice."""
+    contrasts = contrasts.triples()
     some = slice(*contrasts.start[label : label + 2])
     names = TREE.names[outputs]
     own, rival = names[contrasts.own[some]], names[contrasts.rival[some]]
@@ -84,11 +85,23 @@ def test_leaves_that_are_not_below(by_distance):
     np.testing.assert_array_equal(contrasts.most(), largest if by_distance else np.ones(4))
 
 
+def test_triples_there_and_back():
+    contrasts = leaf_contrasts(TREE, LABELS, PathSum(TREE, LABELS).outputs, by_distance=True)
+    triples = contrasts.triples()
+    again = Contrasts.from_triples(triples, contrasts.n_outputs)
+    for one, other in zip(again.triples(), triples, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.counts(), contrasts.counts())
+    np.testing.assert_array_equal(again.most(), contrasts.most())
+    assert contrasts.own.size < triples.own.size
+
+
 def test_labels_without_contrasts_cost_nothing():
     chain = Taxonomy.from_parents({"a": None, "b": None, "b1": "b"})
     families = family_contrasts(chain)
     np.testing.assert_array_equal(families.most(), [1.0, 1.0, 0.0])
     np.testing.assert_array_equal(families.start, [0, 1, 2, 2])
+    np.testing.assert_array_equal(families.counts(), [1, 1, 0])
 
 
 # --- margins --------------------------------------------------------------------------------------
@@ -106,7 +119,7 @@ def test_similarity_is_the_form_of_the_paper(rng):
         W = rng.normal(size=(len(NODES), 3))
         form = sum(w @ w for w in W) + sum(np.sum((W[i] - W[j]) ** 2) for i, j in edges())
         np.testing.assert_allclose(np.trace(W.T @ np.linalg.solve(S, W)), form)
-    uncoupled = Similarity(TREE, LABELS).penalty.pattern[0, 1:4]
+    uncoupled = S[0, 1:4]
     assert not uncoupled.any()  # the root has no normal to share
 
 
@@ -168,5 +181,5 @@ def test_other_examples_have_one_loss(kind):
 def test_orthogonal_and_similarity_share_contrasts():
     one = Orthogonal(TREE, LABELS, np.eye(len(NODES))).contrasts
     other = Similarity(TREE, LABELS).contrasts
-    for name in ("start", "own", "rival", "scale"):
+    for name in ("start", "own", "first", "end", "scale"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))

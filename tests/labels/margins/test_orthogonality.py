@@ -5,6 +5,7 @@ Zhou, Xiao & Wu (2011), theorems 1 and 4, corollary 2.
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -18,6 +19,7 @@ from gramian.labels import (
     orthogonality_weights,
     smallest_eigenvalue,
 )
+from gramian.labels.margins.orthogonality import sparse_orthogonality_weights, with_unit_diagonal
 
 PAIRS = 200  # of points for each of the matrices that hypothesis draws
 
@@ -230,25 +232,32 @@ def test_omega_is_the_largest_form(seed, m, d, share):
 @thirty
 @drawn
 def test_better_signs(seed, m, d, share):
+    """Of any weights, whose elimination tree may be a chain: up to the optimum that L-BFGS-B finds."""
     rng = np.random.default_rng(seed)
     penalty = OrthogonalPenalty(random_weights(rng, m, min(share, 0.9)))
     P = rng.normal(size=(m, d))
-    G = P @ P.T
-    signs, S = penalty.start()
-    assert not signs.any()
-    before = np.sum(S * G)
+    G, form = P @ P.T, penalty.start()
+    i, j = np.repeat(np.arange(m), np.diff(form.factor.start)), form.factor.latent
+    off = i != j
+    assert not form.signs[off].any()
+    np.testing.assert_array_equal(form.weights, penalty.weights[i, j])
+    Y = np.ascontiguousarray(P.T @ form.matrix())
+    before = np.sum(Y * Y)
     for _ in range(300):
-        penalty.improve(signs, S, G)
-        now = np.sum(S * G)
+        form.improve(Y, Y)
+        now, S = np.sum(Y * Y), (form.matrix() @ form.matrix().T).toarray()
         assert now <= before * (1 + 1e-12)  # the dual is minus half of it
-        assert np.all(np.abs(signs) <= 1)
-        np.testing.assert_allclose(S @ signed_form(penalty, signs), np.eye(m), atol=1e-9)
+        np.testing.assert_allclose(now, np.sum(S * G), rtol=1e-9)
+        assert np.all(np.abs(form.signs) <= 1)
+        A = np.zeros((m, m))
+        A[i, j] = A[j, i] = form.signs * form.weights
+        np.testing.assert_allclose(S @ A, np.eye(m), atol=1e-9)
         # Fenchel and Young: the penalty of W = S P is never below that of the form at these signs
-        assert penalty.value(S, G) >= 0.5 * now - allowed(now)
+        assert form.value(Y, Y) >= 0.5 * now - allowed(now)
         if before - now <= 1e-15 * before:
             break
         before = now
-    np.testing.assert_allclose(penalty.value(S, G), omega(penalty.weights, S @ P), atol=1e-12)
+    np.testing.assert_allclose(form.value(Y, Y), omega(penalty.weights, S @ P), atol=1e-12)
 
     def fun(x):
         A = np.linalg.inv(signed_form(penalty, x))
@@ -265,40 +274,90 @@ def test_better_signs(seed, m, d, share):
     )  # fmt: skip
     np.testing.assert_allclose(now, found.fun, rtol=1e-7)
     # at the optimum the two penalties are one
-    np.testing.assert_allclose(penalty.value(S, G), 0.5 * now, rtol=1e-4)
+    np.testing.assert_allclose(form.value(Y, Y), 0.5 * now, rtol=1e-4)
+
+
+def test_a_gram_matrix_has_the_signs_of_its_features(rng):
+    tree = Taxonomy.from_paths([f"{a}/{b}/{c}" for a in "ab" for b in "xyz" for c in range(10)])
+    K = 0.3 * sparse_orthogonality_weights(tree)
+    K.setdiag(tree.sizes[1:])
+    A, X = rng.normal(size=(20, K.shape[0])), rng.normal(size=(20, 7))
+    one, other = OrthogonalPenalty(K).start(), OrthogonalPenalty(K.toarray()).start()
+    B = A @ one.matrix()
+    Y, V = X.T @ B, X @ (X.T @ B)
+    for _ in range(3):
+        one.improve(Y, Y)
+        other.improve(B, V)
+        np.testing.assert_allclose(one.signs, other.signs, atol=1e-9)
+        np.testing.assert_allclose(Y, X.T @ B, atol=1e-9)
+        np.testing.assert_allclose(one.value(Y, Y), other.value(B, V))
+    assert np.abs(one.signs).min() < 1 == np.abs(one.signs[one.weights == 0.3]).max()
+    carried = Y.copy()
+    one.renew()  # from the signs alone
+    np.testing.assert_allclose(X.T @ A @ one.matrix(), carried, atol=1e-9)
+
+
+def test_the_factor_of_a_tree_has_no_fill_in():
+    tree = Taxonomy.from_paths(
+        [f"{a}/{b}/{c}" for a in range(3) for b in range(4) for c in range(5)]
+    )
+    K = 0.1 * sparse_orthogonality_weights(tree)
+    K.setdiag(tree.sizes[1:])
+    form = OrthogonalPenalty(K).start()
+    np.testing.assert_array_equal(form.matrix().nnz, (K.nnz + K.shape[0]) / 2)
+    np.testing.assert_array_equal(np.diff(form.factor.start), tree.depth[1:])
 
 
 def test_parts_that_are_not_connected_do_not_meet(rng):
     K = np.kron(np.eye(2), np.array([[2.0, 0.8], [0.8, 1.0]]))[:, [0, 2, 1, 3]][[0, 2, 1, 3]]
-    penalty = OrthogonalPenalty(K)
     P = rng.normal(size=(4, 3))
-    signs, S = penalty.start()
-    penalty.improve(signs, S, P @ P.T, sweeps=20)
+
+    def improved(K, P):
+        form = OrthogonalPenalty(K).start()
+        Y = np.ascontiguousarray(P.T @ form.matrix())
+        for _ in range(20):
+            form.improve(Y, Y)
+        return (form.matrix() @ form.matrix().T).toarray(), form.signs
+
+    S, _ = improved(K, P)
     for part in ([0, 2], [1, 3]):
         block = np.ix_(part, part)
-        alone = OrthogonalPenalty(K[block])
-        few, T = alone.start()
-        alone.improve(few, T, (P @ P.T)[block], sweeps=20)
+        T, few = improved(K[block], P[part])
         np.testing.assert_allclose(S[block], T)
-        assert few[0] != 0
+        assert few[2] != 0
     assert not S[np.ix_([0, 2], [1, 3])].any()
 
 
 def test_quadratic_penalty(rng):
     factor = rng.normal(size=(4, 2))  # S is singular
-    penalty = QuadraticPenalty(factor @ factor.T)
-    P = rng.normal(size=(4, 3))
-    W = penalty.gram @ P
-    expected = 0.5 * np.trace(W.T @ np.linalg.pinv(penalty.gram) @ W)
-    signs, S = penalty.start()
-    np.testing.assert_allclose(penalty.value(S, P @ P.T), expected)
-    penalty.improve(signs, S, P @ P.T)
-    np.testing.assert_array_equal(S, penalty.gram)
-    S[:] = 0.0
-    assert penalty.gram.any()  # a copy
+    for penalty in (
+        QuadraticPenalty(factor @ factor.T),
+        QuadraticPenalty(factor=sp.csr_array(factor)),
+    ):
+        P = rng.normal(size=(4, 3))
+        W = penalty.gram @ P
+        expected = 0.5 * np.trace(W.T @ np.linalg.pinv(penalty.gram) @ W)
+        form = penalty.start()
+        assert form.n_latent == 2
+        np.testing.assert_allclose((form.matrix() @ form.matrix().T).toarray(), factor @ factor.T)
+        Y = P.T @ form.matrix()
+        np.testing.assert_allclose(form.value(Y, Y), expected)
+        before = Y.copy()
+        form.improve(Y, Y)
+        np.testing.assert_array_equal(Y, before)
 
 
-@pytest.mark.parametrize("kind", [QuadraticPenalty, OrthogonalPenalty])
-def test_patterns(kind):
-    matrix = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    np.testing.assert_array_equal(kind(matrix).pattern, matrix != 0)
+def test_the_root_of_a_matrix_is_sparse_where_outputs_are_not_coupled():
+    gram = np.array([[2.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])
+    F = QuadraticPenalty(gram).start().matrix()
+    assert F.nnz == 5
+    np.testing.assert_allclose((F @ F.T).toarray(), gram, atol=1e-15)
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_eigenvalues_of_large_sparse_weights(share):
+    tree = Taxonomy.from_parents({i: (i - 1) // 3 if i else None for i in range(1500)})
+    K = with_unit_diagonal(sparse_orthogonality_weights(tree))
+    K.data[K.data != 1] *= share
+    np.testing.assert_allclose(smallest_eigenvalue(K), smallest_eigenvalue(K.toarray()), atol=1e-9)
+    np.testing.assert_allclose(largest_alpha(K), largest_alpha(K.toarray()), rtol=1e-9)

@@ -16,11 +16,12 @@ from sklearn.svm import LinearSVC
 from spied_rows import spied
 
 from gramian.kernels import RBF, Linear
-from gramian.labels import QuadraticPenalty, Taxonomy, largest_alpha
-from gramian.labels.margins.tree_margins import Flat
+from gramian.labels import Contrasts, QuadraticPenalty, Taxonomy, largest_alpha
+from gramian.labels.margins.orthogonality import sparse_orthogonality_weights
+from gramian.labels.margins.tree_margins import Flat, Orthogonal
 from gramian.operators import GramRows
 from gramian.solvers import ContrastProblem, ContrastSplit, contrast_ascent
-from gramian.solvers.contrast.ascent import _FeatureState, _GramState
+from gramian.solvers.contrast.state import FIRST_SLOTS, FeatureState, GramState
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -74,8 +75,8 @@ def test_the_gap_is_that_of_the_formulas(method, kind):
     """J and D by loops over the formulas, from the coefficients and signs of a state that is not optimal."""
     t = task(method)
     made = {
-        "features": (_FeatureState, t.X),
-        "gram": (_GramState, GramRows(Linear(), t.X)),
+        "features": (FeatureState, t.X),
+        "gram": (GramState, GramRows(Linear(), t.X)),
     }
     of, inputs = made[kind]
     problem = t.problem(inputs)
@@ -85,26 +86,27 @@ def test_the_gap_is_that_of_the_formulas(method, kind):
         state.sweep(everything, 1)
     objective, lower, _ = state.values()
 
-    table, beta, begin = problem.contrasts, {}, state.dual.begin
+    table, used, beta = problem.contrasts, state.dual, {}
     seen = np.zeros(len(t.X), dtype=int)
     outputs = t.margins.outputs
     for k, (x, label) in enumerate(zip(problem.examples, problem.labels, strict=True)):
-        weights = state.dual.beta[begin[k] : begin[k + 1]]
-        some = slice(*table.start[label : label + 2])
-        own, rival = outputs[table.own[some]], outputs[table.rival[some]]
+        slots = slice(used.begin[k], used.begin[k] + used.counts[k])
+        row, weights = used.row[slots], used.beta[slots]
+        assert np.all((row >= table.start[label]) & (row < table.start[label + 1]))
+        own, rival = outputs[table.own[row]], outputs[used.rival[slots]]
         group = asked(t, t.nodes[x])[seen[x]]
         found = {(i, j): b for i, j, b in zip(own, rival, weights, strict=True)}
-        assert len(found) == len(group)
-        beta[x, seen[x]] = np.array([found[i, j] for i, j, _ in group])
+        assert len(found) == weights.size
+        assert found.keys() <= {(i, j) for i, j, _ in group}
+        beta[x, seen[x]] = np.array([found.get((i, j), 0.0) for i, j, _ in group])
         assert np.all(weights >= 0)
         assert weights.sum() <= t.caps[x] * (1 + 1e-12)
         seen[x] += 1
     S = np.zeros((t.tree.n_nodes, t.tree.n_nodes))
-    place = np.argsort(state.order)
-    S[np.ix_(outputs, outputs)] = state.dual.S[np.ix_(place, place)]
+    F = state.form.matrix().toarray()
+    S[np.ix_(outputs, outputs)] = F @ F.T
     np.testing.assert_allclose(lower, dual(t, beta, S), rtol=1e-9)
-    c = state.coefficients(*state.snapshot())
-    np.testing.assert_allclose(objective, primal(t, c), rtol=1e-9)
+    np.testing.assert_allclose(objective, primal(t, state.current()), rtol=1e-9)
     assert objective - lower > 1e-3  # else nothing was tested
 
 
@@ -123,6 +125,72 @@ def test_flat_is_crammer_singer(C):
     )
     W = X.T @ solved(problem, tol=1e-11).coefficients
     np.testing.assert_allclose(W.T, svc.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["features", "gram"])
+def test_as_many_slots_as_an_example_needs(kind):
+    """With one feature all rivals are alike, and each example of the common class has weight on all of them."""
+    n_classes = 4 * FIRST_SLOTS
+    tree = Taxonomy.from_parents({f"{c:02}": None for c in range(n_classes)})
+    y = np.concatenate([np.zeros(6, dtype=int), np.arange(n_classes)])
+    X = np.ones((y.size, 1)) + 0.01 * np.arange(y.size)[:, None]
+    margins = Flat(tree, tree.leaves)
+    problem = ContrastProblem(
+        X if kind == "features" else GramRows(Linear(), X),
+        contrasts=margins.contrasts,
+        penalty=margins.penalty,
+        **margins.units(y, np.full(y.size, 0.02)),
+    )
+    state = (FeatureState if kind == "features" else GramState)(problem, np.random.RandomState(0))
+    for _ in range(200):
+        objective, lower, _ = state.values()
+        state.sweep(np.arange(y.size), 2)
+    assert state.dual.counts.max() > FIRST_SLOTS
+    assert np.all(state.dual.counts <= np.diff(state.dual.begin))
+    svc = LinearSVC(
+        multi_class="crammer_singer", C=0.02, fit_intercept=False, tol=1e-10, max_iter=200_000
+    ).fit(X, y)
+    W = X.T @ state.current()
+    costs = 1.0 + X @ svc.coef_.T - np.take_along_axis(X @ svc.coef_.T, y[:, None], axis=1)
+    costs[np.arange(y.size), y] = 0.0
+    theirs = 0.5 * np.sum(svc.coef_**2) + 0.02 * costs.max(axis=1).sum()
+    assert objective - lower < 1e-6 * objective
+    np.testing.assert_allclose(objective, theirs, rtol=1e-6)
+    np.testing.assert_allclose(W.T, svc.coef_, atol=1e-4)
+
+
+def test_what_many_classes_take_grows_with_their_number():
+    """Neither contrasts nor the form nor coefficients are stored for pairs of classes."""
+    n = 3000
+    tree = Taxonomy(range(n + 1), np.where(np.arange(n + 1) > 0, 0, -1))
+    margins = Flat(tree, tree.leaves)
+    assert margins.contrasts.own.size <= 2 * n
+    X, y = sp.eye_array(n, format="csr"), np.arange(n)
+    problem = ContrastProblem(
+        X, contrasts=margins.contrasts, penalty=margins.penalty, **margins.units(y, np.ones(n))
+    )
+    state = FeatureState(problem, np.random.RandomState(0))
+    assert state.form.factor.value.size == n
+    assert sum(part.size for part in (*state.dual.outputs, *state.dual.latents)) <= 7 * n
+    assert state.dual.beta.size <= FIRST_SLOTS * n
+
+
+def test_a_visit_reads_the_families_along_a_path():
+    tree = Taxonomy.from_paths(
+        [f"{a}/{b}/{c}" for a in range(4) for b in range(3) for c in range(5)]
+    )
+    labels = tree.leaves
+    margins = Orthogonal(tree, labels, sparse_orthogonality_weights(tree) + 20 * np.eye(76))
+    problem = ContrastProblem(
+        np.eye(60),
+        contrasts=margins.contrasts,
+        penalty=margins.penalty,
+        **margins.units(np.arange(60), np.ones(60)),
+    )
+    state = FeatureState(problem, np.random.RandomState(0))
+    np.testing.assert_array_equal(state.dual.width, 4 + 3 + 5)
+    state.values()
+    assert state.operations == 60 * 60 * 12  # features × examples × outputs
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -196,7 +264,7 @@ def test_blocks_take_little_memory(monkeypatch):
     t = task("orthogonal")
     most = 3
     # as an attribute of the package it would be the function
-    module = sys.modules["gramian.solvers.contrast.ascent"]
+    module = sys.modules["gramian.solvers.contrast.state"]
     monkeypatch.setattr(module, "ROWS_BYTES", most * 8 * len(t.X))
     rows = GramRows(Linear(), t.X, nbytes=5 * len(t.X) * 8)
     taken = spied(rows)
@@ -240,15 +308,13 @@ def test_order_of_rows_and_outputs_does_not_matter(method):
     problem, m = t.problem(), t.problem().contrasts.n_outputs
     outputs = np.random.default_rng(2).permutation(m)  # the new number of each
     back = np.argsort(outputs)
-    contrasts = replace(
-        problem.contrasts,
-        own=outputs[problem.contrasts.own],
-        rival=outputs[problem.contrasts.rival],
-    )
+    triples = problem.contrasts.triples()
+    triples = triples._replace(own=outputs[triples.own], rival=outputs[triples.rival])
+    contrasts = Contrasts.from_triples(triples, m)
     given = problem.penalty.weights if method == "orthogonal" else problem.penalty.gram
     penalty = type(problem.penalty)(given[np.ix_(back, back)])
     permuted = replace(problem, contrasts=contrasts, penalty=penalty)
-    c = solved(permuted, tol=1e-9).coefficients
+    c = solved(permuted, tol=1e-9).coefficients.toarray()
     np.testing.assert_allclose(t.X.T @ c[:, outputs], expected, atol=2e-4)
 
 
@@ -303,7 +369,7 @@ def test_all_caps_zero(method):
     solution = contrast_ascent(replace(t, caps=np.zeros(len(t.X))).problem())
     assert solution.status == "converged"
     assert solution.objective == solution.gap == 0
-    assert not solution.coefficients.any()
+    assert not solution.coefficients.toarray().any()
 
 
 @pytest.mark.parametrize("kind", ["features", "gram"])
@@ -313,8 +379,9 @@ def test_one_seed_one_answer(kind):
     first, again, other = (
         contrast_ascent(t.problem(inputs), tol=1e-4, random_state=seed) for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(first.coefficients, again.coefficients)
-    assert not np.array_equal(first.coefficients, other.coefficients)
+    first, again, other = (found.coefficients.toarray() for found in (first, again, other))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 def test_callback_sees_each_sweep_and_stops():

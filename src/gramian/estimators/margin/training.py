@@ -375,7 +375,9 @@ class MarginTraining:
         variance = kernel.linear_variance
         if variance is not None:
             # SciPy multiplies sparse rows by coef_.T, and copies it first unless its own rows are contiguous
-            return function | {"coef_": (variance * mixed(transposed_product(X, A))).T}
+            normals = mixed(transposed_product(X, A))
+            normals *= variance  # in place, as there may be many
+            return function | {"coef_": normals.T}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}
         if kernel.is_precomputed:

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from gramian._core.arrays import BLOCK_BYTES, row_blocks
 from gramian._core.docstrings import described
 from gramian.estimators.examples import TrainingData
 from gramian.estimators.margin.calibration import fit_temperatures
@@ -111,7 +112,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
     nodes_ : ndarray of shape (m,)
         The node of each score: all but the root in the order of ``taxonomy_.names``; the leaves, and after them inner
         nodes that occur as labels, if ``method`` is "tree_loss" or "flat".
-    K_ : ndarray of shape (n_nodes - 1, n_nodes - 1)
+    K_ : CSR array of shape (n_nodes - 1, n_nodes - 1)
         Weights of the penalty with ``alpha_``, for "orthogonal".
     alpha_ : float
     |C_|
@@ -254,7 +255,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         """Scores of the classes, of a model without recursion, whose first outputs are the leaves."""
         return U[:, np.argsort(self.taxonomy_.leaf_names)]
 
-    def _scores_on_the_way(self, X: Any) -> tuple[int, Callable[[np.ndarray, slice], np.ndarray]]:
+    def _scores_on_the_way(self, X: Any) -> tuple[int, Callable[[Any, slice], np.ndarray]]:
         """The number of examples, and a function that returns scores of some rows and nodes.
 
         Sparse examples are multiplied with those normals only that they meet. With 75 words each and eight children at
@@ -266,7 +267,7 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         checked = self._examples().checked_new(self, X)
         coef, intercept = (kept.astype(checked.dtype) for kept in (self.coef_, self.intercept_))
 
-        def scores(rows: np.ndarray, some: slice) -> np.ndarray:
+        def scores(rows: Any, some: slice) -> np.ndarray:
             return checked[rows] @ coef[some].T + intercept[some]
 
         return checked.shape[0], scores
@@ -291,9 +292,13 @@ class HierarchicalSVC(ClassifierMixin, TreeDecisions, MarginMachine):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        n, scores = self._scores_on_the_way(X)
         if self._recursive:
-            return self.classes_[self._answers(*self._scores_on_the_way(X))]
-        return self.classes_[np.argmax(self._class_scores(self._latent(X, "predict")), axis=1)]
+            return self.classes_[self._answers(n, scores)]
+        best, leaves = np.empty(n, dtype=np.int64), slice(0, self.taxonomy_.n_leaves)
+        for rows in row_blocks(n, 8 * leaves.stop, BLOCK_BYTES):  # scores of many classes are large
+            best[rows] = np.argmax(self._class_scores(scores(rows, leaves)), axis=1)
+        return self.classes_[best]
 
     def node_scores(self, X: Any) -> np.ndarray:
         """Return the score of each node, ``w_iᵀ x`` with the intercept; only those of siblings compare.

@@ -16,11 +16,15 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gramian._core.validation import check_number, check_shape
-from gramian.labels import Taxonomy, largest_alpha, orthogonality_weights, smallest_eigenvalue
+from gramian.labels import Taxonomy, largest_alpha, smallest_eigenvalue
 from gramian.labels.correlation.inputs import symmetric_array
-from gramian.labels.margins.orthogonality import with_unit_diagonal
+from gramian.labels.margins.orthogonality import (
+    sparse_orthogonality_weights,
+    with_unit_diagonal,
+)
 
 # Smallest eigenvalue of the comparison matrix over the smallest diagonal entry of K:
 DEFINITE_RATIO = 1e-8  # above this, K is positive definite beyond rounding errors
@@ -29,7 +33,7 @@ COMFORTABLE_RATIO = 1e-3  # from here on alpha="auto" leaves K as it is
 ALPHA_SHARE = 0.9  # of the largest admissible alpha, taken by alpha="auto" otherwise
 
 
-def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[np.ndarray, float]:
+def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[sp.csr_array, float]:
     """Return K with its off-diagonal times alpha, and alpha.
 
     Parameters
@@ -41,22 +45,26 @@ def checked_weights(taxonomy: Taxonomy, K: Any, alpha: Any) -> tuple[np.ndarray,
 
     Returns
     -------
-    K : ndarray of shape (n_nodes - 1, n_nodes - 1)
+    K : CSR array of shape (n_nodes - 1, n_nodes - 1)
     alpha : float
     """
     if K is None:
-        given = with_unit_diagonal(orthogonality_weights(taxonomy))
+        given = with_unit_diagonal(sparse_orthogonality_weights(taxonomy))
     else:
-        given = _checked(taxonomy, K)
-    diagonal = np.diag(np.diag(given))
+        given = sp.csr_array(_checked(taxonomy, K))
+    diagonal = sp.diags_array(given.diagonal())
+
+    def times(alpha: float) -> sp.csr_array:
+        return sp.csr_array(diagonal + alpha * (given - diagonal))
+
     if isinstance(alpha, str):
         if alpha != "auto":
             raise ValueError(f"alpha must be a number >= 0 or 'auto', got {alpha!r}.")
         enough = smallest_eigenvalue(given) > COMFORTABLE_RATIO * diagonal.diagonal().min()
         chosen = 1.0 if enough else ALPHA_SHARE * largest_alpha(given)
-        return diagonal + chosen * (given - diagonal), chosen
+        return times(chosen), chosen
     check_number("alpha", alpha)
-    weights = diagonal + alpha * (given - diagonal)
+    weights = times(alpha)
     lowest, smallest = smallest_eigenvalue(weights), float(diagonal.diagonal().min())
     if lowest <= DEFINITE_RATIO * smallest:
         fitting = _rounded((1 - PROPOSED_RATIO) * largest_alpha(given), up=False)
@@ -85,7 +93,7 @@ def _checked(taxonomy: Taxonomy, K: Any) -> np.ndarray:
     if np.diag(array).min() == 0:
         worst = names[int(np.argmin(np.diag(array)))]
         raise ValueError(f"K must have a positive diagonal, got 0 for {worst!r}.")
-    strange = (array > 0) & (orthogonality_weights(taxonomy) == 0)
+    strange = (array > 0) & (sparse_orthogonality_weights(taxonomy).toarray() == 0)
     if strange.any():
         i, j = np.argwhere(strange)[0]
         raise ValueError(

@@ -20,12 +20,8 @@ As a maximum of quadratic forms
     with simple constraints, which the paper does not use. Its gradient in σ_ij is K_ij w_iᵀ w_j: at the optimum a pair
     is orthogonal, or its sign is that of its inner product.
 
-Method
-    `OrthogonalPenalty.improve` visits the pairs in turn with a Newton step each, clipped to [−1, 1] and halved until
-    the dual does not fall; S changes by a matrix of rank two.
-
-Cost
-    O(k³) for a sweep over the pairs of a tree of k nodes below the root's child; examples and features do not matter.
+Signs and the factor of S belong to a solver: `OrthogonalPenalty.start` returns them as a form
+    (`labels.margins.forms`).
 """
 
 from __future__ import annotations
@@ -33,11 +29,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
 
+from gramian.labels.margins.forms import FixedForm, SignedForm
 from gramian.labels.taxonomy.taxonomy import Taxonomy
+
+ROUNDING = 1e-14  # relative: smaller eigenvalues are those of rounding errors
+LARGE = 1000  # matrices of sparse weights from here on have their extreme eigenvalues found by Lanczos' method
 
 
 def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
@@ -62,12 +63,23 @@ def orthogonality_weights(taxonomy: Taxonomy, alpha: float = 1.0) -> np.ndarray:
            [0.5, 0. , 1. , 0. ],
            [0.5, 0. , 0. , 1. ]])
     """
-    place, sizes = taxonomy.preorder[1:], taxonomy.sizes[1:]
-    below = (place[:, None] < place) & (place < (place + sizes)[:, None])
-    return np.diag(sizes.astype(np.float64)) + alpha * (below | below.T)
+    K = sparse_orthogonality_weights(taxonomy).toarray()
+    diagonal = np.diag(K.diagonal())
+    return diagonal + alpha * (K - diagonal)
 
 
-def with_unit_diagonal(K: np.ndarray) -> np.ndarray:
+def sparse_orthogonality_weights(taxonomy: Taxonomy) -> sp.csr_array:
+    """Return the K of `orthogonality_weights` as a sparse array: its entries are a node's ancestors and descendants."""
+    nodes = range(1, taxonomy.n_nodes)
+    above = [taxonomy.ancestors(node)[:-1] - 1 for node in nodes]
+    counts = [some.size for some in above]
+    i, j = np.repeat(np.arange(len(counts)), counts), np.concatenate(above)
+    ones, shape = np.ones(i.size), (len(counts), len(counts))
+    upper = sp.csr_array((ones, (j, i)), shape=shape)
+    return sp.csr_array(upper + upper.T + sp.diags_array(taxonomy.sizes[1:].astype(np.float64)))
+
+
+def with_unit_diagonal(K: Any) -> Any:
     """Return K_ij / √(K_ii K_jj): weights with a unit diagonal, for which C means the same at every node.
 
     With the diagonal D of K this is D^-½ K D^-½. Its comparison matrix is congruent to that of K, so that one is
@@ -75,12 +87,12 @@ def with_unit_diagonal(K: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    K : array of shape (m, m)
+    K : array or sparse array of shape (m, m)
         With a positive diagonal.
 
     Returns
     -------
-    ndarray of shape (m, m)
+    ndarray or CSR array of shape (m, m)
 
     Examples
     --------
@@ -90,27 +102,33 @@ def with_unit_diagonal(K: np.ndarray) -> np.ndarray:
     >>> with_unit_diagonal(orthogonality_weights(pets))[0].round(3)
     array([1.   , 0.   , 0.577, 0.577])
     """
-    scale = 1.0 / np.sqrt(np.diag(K))
-    scaled = K * np.outer(scale, scale)
-    np.fill_diagonal(scaled, 1.0)  # rounding would leave some of them off by a digit
+    scale = sp.diags_array(1.0 / np.sqrt(K.diagonal()))
+    scaled = scale @ K @ scale
+    if sp.issparse(scaled):
+        scaled = sp.csr_array(scaled)
+        scaled.setdiag(1.0)
+    else:
+        np.fill_diagonal(scaled, 1.0)  # rounding would leave some of them off by a digit
     return scaled
 
 
-def comparison_matrix(K: np.ndarray) -> np.ndarray:
-    """Return K̄: ``|K_ii|`` on the diagonal, ``−|K_ij|`` elsewhere."""
+def comparison_matrix(K: Any) -> Any:
+    """Return K̄: ``|K_ii|`` on the diagonal, ``−|K_ij|`` elsewhere; K may be sparse, and K̄ is then."""
+    if sp.issparse(K):
+        return sp.csr_array(2.0 * sp.diags_array(np.abs(K.diagonal())) - abs(K))
     return 2.0 * np.diag(np.abs(np.diag(K))) - np.abs(K)
 
 
-def smallest_eigenvalue(K: np.ndarray) -> float:
+def smallest_eigenvalue(K: Any) -> float:
     """Return λ_min of the comparison matrix: the modulus of strong convexity of Ω, if it is positive."""
-    return float(np.linalg.eigvalsh(comparison_matrix(K))[0])
+    return -_largest_eigenvalue(-comparison_matrix(K))
 
 
-def largest_alpha(K: np.ndarray) -> float:
+def largest_alpha(K: Any) -> float:
     """Return the factor by which what is off the diagonal of K may grow until Ω is convex no longer.
 
     With D the diagonal, K̄ = D − a (K − D) is positive semidefinite iff a ≤ 1 / ρ(D^-½ (K − D) D^-½). It is infinite if
-    K is diagonal.
+    K is diagonal. K may be sparse.
 
     Examples
     --------
@@ -119,10 +137,16 @@ def largest_alpha(K: np.ndarray) -> float:
     >>> round(largest_alpha(np.array([[4.0, 1.0], [1.0, 1.0]])), 6)
     2.0
     """
-    scale = 1.0 / np.sqrt(np.diag(K))
-    coupling = (K - np.diag(np.diag(K))) * np.outer(scale, scale)
-    radius = float(np.linalg.eigvalsh(coupling)[-1])
+    diagonal = K.diagonal()
+    scale = sp.diags_array(1.0 / np.sqrt(diagonal))
+    radius = _largest_eigenvalue(scale @ (K - sp.diags_array(diagonal)) @ scale)
     return np.inf if radius <= 0 else 1.0 / radius
+
+
+def _largest_eigenvalue(K: Any) -> float:
+    if sp.issparse(K) and K.shape[0] >= LARGE:
+        return float(eigsh(K, k=1, which="LA", v0=np.ones(K.shape[0]))[0][0])
+    return float(np.linalg.eigvalsh(K.toarray() if sp.issparse(K) else K)[-1])
 
 
 class QuadraticPenalty:
@@ -130,28 +154,27 @@ class QuadraticPenalty:
 
     Parameters
     ----------
-    gram : array of shape (m, m)
+    gram : array of shape (m, m), default=None
         S, symmetric and positive semidefinite: the Gram matrix of the outputs.
+    factor : CSR array of shape (m, r), default=None
+        F with S = F Fᵀ, instead of S: where it is sparse, S need not be formed.
     """
 
-    def __init__(self, gram: Any):
-        self.gram = np.array(gram, dtype=np.float64)
+    def __init__(self, gram: Any = None, *, factor: Any = None):
+        if factor is None:
+            self.gram = np.array(gram, dtype=np.float64)
+            factor = _root(self.gram)
+        self._factor = factor
+        self.n_outputs = int(factor.shape[0])
 
-    @property
-    def pattern(self) -> np.ndarray:
-        """Which pairs of outputs are coupled, boolean of shape (m, m)."""
-        return self.gram != 0
+    @cached_property
+    def gram(self) -> np.ndarray:
+        """S, which solvers of small problems form."""
+        return (self._factor @ self._factor.T).toarray()
 
-    def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return signs (there are none) and S, which solvers may change."""
-        return np.empty(0), self.gram.copy()
-
-    def improve(self, signs: np.ndarray, S: np.ndarray, G: np.ndarray, sweeps: int = 1) -> None:
-        """Do nothing: S is what it is."""
-
-    def value(self, S: np.ndarray, G: np.ndarray) -> float:
-        """Return the penalty of W = S P from G = P Pᵀ."""
-        return 0.5 * float(np.sum(S * G))
+    def start(self) -> FixedForm:
+        """Return S as a form."""
+        return FixedForm(self._factor)
 
 
 class OrthogonalPenalty:
@@ -159,61 +182,44 @@ class OrthogonalPenalty:
 
     Parameters
     ----------
-    weights : array of shape (m, m)
+    weights : array or sparse array of shape (m, m)
         K, symmetric and nonnegative; its comparison matrix is positive definite.
     """
 
     def __init__(self, weights: Any):
-        self.weights = np.array(weights, dtype=np.float64)
-        self.pairs = np.argwhere(np.triu(self.weights, 1) > 0)
-
-    @property
-    def pattern(self) -> np.ndarray:
-        """Which pairs of outputs are coupled, boolean of shape (m, m)."""
-        return self.weights != 0
-
-    def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return signs of zero, for which normals are independent, and S; refuse weights that are not convex."""
-        lowest = smallest_eigenvalue(self.weights)
-        if self.weights.min() < 0 or lowest <= 0:
-            raise ValueError(
-                "weights must not be negative, and their comparison matrix must be positive definite: the smallest "
-                f"weight is {self.weights.min():.3g}, the smallest eigenvalue {lowest:.3g}. Raise the diagonal, or "
-                "scale the rest by less than largest_alpha(weights)."
-            )
-        return np.zeros(len(self.pairs)), np.diag(1.0 / np.diag(self.weights))
-
-    def improve(self, signs: np.ndarray, S: np.ndarray, G: np.ndarray, sweeps: int = 1) -> None:
-        """Raise −½ tr(S G) by sweeps over the signs; change signs and S in place.
-
-        Parameters
-        ----------
-        signs : array of shape (n_pairs,)
-        S : array of shape (m, m)
-        G : array of shape (m, m)
-            P Pᵀ, at least where the pattern connects outputs.
-        sweeps : int, default=1
-        """
-        for outputs, pairs in self._parts:
-            block = np.ix_(outputs, outputs)
-            local = np.searchsorted(outputs, self.pairs[pairs])
-            some = signs[pairs]
-            S[block] = _improved(self.weights[block], local, some, G[block], sweeps)
-            signs[pairs] = some
+        self._weights = sp.csr_array(weights, dtype=np.float64)
+        self._weights.eliminate_zeros()
+        self.n_outputs = self._weights.shape[0]
 
     @cached_property
-    def _parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Outputs and pairs of each connected part with more than one output."""
-        _, part = connected_components(self.pattern, directed=False)
-        of_pairs = part[self.pairs[:, 0]]
-        return [
-            (np.flatnonzero(part == label), np.flatnonzero(of_pairs == label))
-            for label in np.unique(of_pairs)
-        ]
+    def weights(self) -> np.ndarray:
+        """K as an array, which solvers of small problems need."""
+        return self._weights.toarray()
 
-    def value(self, S: np.ndarray, G: np.ndarray) -> float:
-        """Return the penalty of W = S P from G = P Pᵀ."""
-        return self.of_normals(S @ G @ S)
+    @property
+    def pairs(self) -> np.ndarray:
+        """The pairs i < j with K_ij > 0, shape (n_pairs, 2)."""
+        return np.argwhere(np.triu(self.weights, 1) > 0)
+
+    def start(self) -> SignedForm:
+        """Return the form with signs of zero, for which normals are independent; refuse weights that are not convex."""
+        weights = self._weights
+        try:
+            form = SignedForm(weights)
+            form.signs[:] = -1.0  # the comparison matrix: the least definite of all forms
+            form.signs[form.factor.start[:-1]] = 1.0
+            form.renew()
+        except np.linalg.LinAlgError:
+            form = None
+        if form is None or weights.data.min(initial=0.0) < 0:
+            raise ValueError(
+                "weights must not be negative, and their comparison matrix must be positive definite: the smallest "
+                f"weight is {weights.min():.3g}, the smallest eigenvalue {smallest_eigenvalue(weights):.3g}. Raise the "
+                "diagonal, or scale the rest by less than largest_alpha(weights)."
+            )
+        form.signs[form.signs < 0] = 0.0
+        form.renew()
+        return form
 
     def of_normals(self, T: np.ndarray) -> float:
         """Return the penalty from the Gram matrix T = W Wᵀ of the normals."""
@@ -226,39 +232,15 @@ class OrthogonalPenalty:
         return B
 
 
-@numba.njit(cache=True)
-def _improved(K, pairs, signs, G, sweeps):
-    """Newton steps on the signs of one connected part; return S = (K∘σ)⁻¹."""
-    A = np.diag(np.diag(K))
-    for e in range(len(pairs)):
-        i, j = pairs[e]
-        A[i, j] = A[j, i] = signs[e] * K[i, j]
-    S = np.ascontiguousarray(np.linalg.inv(A))  # anew each time: updates of rank two drift
-    for _ in range(sweeps):
-        for e in range(len(pairs)):
-            i, j = pairs[e]
-            left, right = G @ S[i], G @ S[j]
-            t_ii, t_ij, t_jj = S[i] @ left, S[i] @ right, S[j] @ right
-            a, b, c = S[i, i], S[i, j], S[j, j]
-            curvature = a * t_jj + c * t_ii + 2.0 * b * t_ij
-            if curvature <= 0:
-                continue
-            step = min(1.0, max(-1.0, signs[e] + t_ij / (curvature * K[i, j]))) - signs[e]
-            for _ in range(50):
-                # K∘σ + d (e_i e_jᵀ + e_j e_iᵀ): S changes by −s Z sᵀ with s = (S_i, S_j)
-                d = step * K[i, j]
-                det = (1.0 + b * d) ** 2 - a * c * d * d
-                z_ii, z_jj, z_ij = -c * d * d / det, -a * d * d / det, (1.0 + b * d) * d / det
-                gain = 0.5 * (z_ii * t_ii + z_jj * t_jj + 2.0 * z_ij * t_ij)
-                if gain >= 0 or step == 0:
-                    break
-                step *= 0.5
-            if gain <= 0:
-                continue
-            signs[e] += step
-            s_i, s_j = S[i].copy(), S[j].copy()
-            for p in range(len(S)):
-                u, v = z_ii * s_i[p] + z_ij * s_j[p], z_ij * s_i[p] + z_jj * s_j[p]
-                for q in range(len(S)):
-                    S[p, q] -= u * s_i[q] + v * s_j[q]
-    return S
+def _root(gram: np.ndarray) -> sp.csr_array:
+    """F with F Fᵀ = S, by eigenvectors of each connected part."""
+    _, part = connected_components(sp.csr_array(gram), directed=False)
+    blocks, places = [], []
+    for label in range(part.max(initial=-1) + 1):
+        outputs = np.flatnonzero(part == label)
+        values, vectors = np.linalg.eigh(gram[np.ix_(outputs, outputs)])
+        some = values > ROUNDING * values.max()
+        blocks.append(vectors[:, some] * np.sqrt(values[some]))
+        places.append(outputs)
+    order = np.argsort(np.concatenate([np.empty(0, dtype=np.int64), *places]))
+    return sp.csr_array(sp.csr_array(sp.block_diag(blocks))[order])

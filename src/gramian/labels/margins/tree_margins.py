@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gramian.labels.margins.contrasts import (
     Contrasts,
@@ -31,6 +32,7 @@ from gramian.labels.margins.contrasts import (
     path_from,
     sibling_contrasts,
 )
+from gramian.labels.margins.forms import inverse_factor
 from gramian.labels.margins.orthogonality import OrthogonalPenalty, QuadraticPenalty
 from gramian.labels.taxonomy.taxonomy import Taxonomy
 
@@ -67,7 +69,7 @@ class TreeMargins:
         return sibling_contrasts(self.taxonomy, self.labels)
 
     def _penalty(self) -> Any:
-        return QuadraticPenalty(np.eye(self.outputs.size))
+        return QuadraticPenalty(factor=sp.eye_array(self.outputs.size, format="csr"))
 
     def units(self, codes: np.ndarray, caps: np.ndarray) -> dict[str, np.ndarray]:
         """Return labels, caps and examples of the losses.
@@ -88,7 +90,7 @@ class Orthogonal(TreeMargins):
     ----------
     taxonomy : Taxonomy
     labels : int array of shape (n_labels,)
-    weights : array of shape (n_nodes - 1, n_nodes - 1)
+    weights : array or sparse array of shape (n_nodes - 1, n_nodes - 1)
         K, with a positive definite comparison matrix.
 
     Examples
@@ -103,7 +105,7 @@ class Orthogonal(TreeMargins):
     """
 
     def __init__(self, taxonomy: Taxonomy, labels: Any, weights: Any):
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.weights = weights
         super().__init__(taxonomy, labels)
 
     def _penalty(self) -> OrthogonalPenalty:
@@ -115,12 +117,11 @@ class Similarity(TreeMargins):
 
     def _penalty(self) -> QuadraticPenalty:
         child = np.flatnonzero(self.taxonomy.parent > 0)  # the root has no normal
-        edges = np.zeros((child.size, self.outputs.size))
-        edges[np.arange(child.size), child - 1] = 1.0
-        edges[np.arange(child.size), self.taxonomy.parent[child] - 1] = -1.0
-        S = np.linalg.inv(np.eye(self.outputs.size) + edges.T @ edges)
-        S[np.abs(S) <= 1e-14 * np.abs(S).max()] = 0.0  # rounding errors where nothing is coupled
-        return QuadraticPenalty(S)
+        row, m = np.tile(np.arange(child.size), 2), self.outputs.size
+        ends = np.concatenate([child, self.taxonomy.parent[child]]) - 1
+        signs = np.repeat([1.0, -1.0], child.size)
+        edges = sp.csr_array((signs, (row, ends)), shape=(child.size, m))
+        return QuadraticPenalty(factor=inverse_factor(sp.eye_array(m) + edges.T @ edges))
 
 
 class Independent(TreeMargins):
@@ -149,9 +150,12 @@ class Flat(TreeMargins):
         return leaf_contrasts(tree, self.labels, self.outputs, by_distance=self.by_distance)
 
     def _penalty(self) -> QuadraticPenalty:
-        means = self.taxonomy.descends(self.outputs).astype(np.float64)
-        means /= means.sum(axis=1, keepdims=True)
-        return QuadraticPenalty(means @ means.T)
+        tree = self.taxonomy
+        below = [
+            np.flatnonzero(tree.descends(v)[0]) for v in self.outputs[tree.n_leaves :].tolist()
+        ]
+        leaves = _rows([*np.arange(tree.n_leaves)[:, None], *below], tree.n_leaves)
+        return QuadraticPenalty(factor=sp.csr_array(leaves / leaves.sum(axis=1)[:, None]))
 
 
 class PathSum(Flat):
@@ -160,9 +164,15 @@ class PathSum(Flat):
     by_distance = True
 
     def _penalty(self) -> QuadraticPenalty:
-        nodes = self.outputs
-        shared = self.taxonomy.lowest_common_ancestor(nodes[:, None], nodes)
-        return QuadraticPenalty(self.taxonomy.depth[shared])
+        paths = [path_from(self.taxonomy, node)[::-1] - 1 for node in self.outputs.tolist()]
+        return QuadraticPenalty(factor=_rows(paths, self.taxonomy.n_nodes - 1))
+
+
+def _rows(columns: list[np.ndarray], n_columns: int) -> sp.csr_array:
+    """A CSR array with ones in the given columns of each row."""
+    start = np.concatenate([[0], np.cumsum([some.size for some in columns])])
+    indices = np.concatenate(columns)
+    return sp.csr_array((np.ones(indices.size), indices, start), shape=(len(columns), n_columns))
 
 
 METHODS: dict[str, type[TreeMargins]] = {

@@ -34,6 +34,7 @@ import numpy as np
 from gramian._core.threads import share
 from gramian.labels.margins.contrasts import Contrasts
 from gramian.operators.inputs.feature_rows import as_rows
+from gramian.solvers.contrast.mixed import MixedCoefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +101,9 @@ class ContrastProblem:
                 f"caps must be finite and not negative, got {caps.min(initial=0):g} to {caps.max(initial=0):g}."
             )
         m = self.contrasts.n_outputs
-        if self.penalty.pattern.shape != (m, m):
+        if self.penalty.n_outputs != m:
             raise ValueError(
-                f"penalty must be for the {m} outputs of the contrasts, got one for {len(self.penalty.pattern)}."
+                f"penalty must be for the {m} outputs of the contrasts, got one for {self.penalty.n_outputs}."
             )
         checked = {"inputs": inputs, "labels": labels, "caps": caps, "examples": examples}
         for name, value in checked.items():
@@ -141,36 +142,40 @@ class ContrastProblem:
         """Return V: coefficients are those of the normals already."""
         return V
 
-    def latent(self, coefficients: np.ndarray) -> np.ndarray:
+    def latent(self, coefficients: np.ndarray | MixedCoefficients) -> np.ndarray:
         """Return U = K c, shape (n, m): column i is ⟨w_i, x⟩ for w_i = Σ_k c_ki x_k."""
+        if isinstance(coefficients, MixedCoefficients):
+            return coefficients.mixed(self.inputs @ coefficients.latent.toarray())
         return self.inputs @ coefficients
 
     def losses(self, U: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return Σ_k c_k ℓ_k and the worst contrast of each unit, −1 where none costs anything."""
+        """Return Σ_k c_k ℓ_k and the worst contrast of each unit, by row and rival: −1 where none costs anything."""
         c = self.contrasts
-        costs, worst = np.zeros(self.labels.size), np.full(self.labels.size, -1)
-        contrasts, units = (c.start, c.own, c.rival, c.scale), (self.labels, self.examples)
+        costs, worst = np.zeros(self.labels.size), np.full((self.labels.size, 2), -1)
+        contrasts = c.start, c.own, c.first, c.end, c.scale
+        units = self.labels, self.examples
         share(_worst, self.labels.size, contrasts, units, U, costs, worst)
         return float(self.caps @ costs), worst
 
     def subgradient(self, worst: np.ndarray) -> np.ndarray:
         """Return coefficients (n, m) of a subgradient of the losses, from their worst contrasts (section 4.1)."""
         c, A = self.contrasts, np.zeros(self.shape)
-        found = np.flatnonzero(worst >= 0)
-        contrast, rows = worst[found], self.examples[found]
-        weight = self.caps[found] * c.scale[contrast]
-        np.add.at(A, (rows, c.own[contrast]), -weight)
-        np.add.at(A, (rows, c.rival[contrast]), weight)
+        found = np.flatnonzero(worst[:, 0] >= 0)
+        row, rival = worst[found].T
+        weight, examples = self.caps[found] * c.scale[row], self.examples[found]
+        np.add.at(A, (examples, c.own[row]), -weight)
+        np.add.at(A, (examples, rival), weight)
         return A
 
 
 @numba.njit(cache=True, nogil=True)
 def _worst(first, last, contrasts, units, U, costs, worst):
-    start, own, rival, scale = contrasts
+    start, own, begin, end, scale = contrasts
     labels, examples = units
     for k in range(first, last):
         u = U[examples[k]]
         for a in range(start[labels[k]], start[labels[k] + 1]):
-            cost = scale[a] * (1.0 - u[own[a]] + u[rival[a]])
-            if cost > costs[k]:
-                costs[k], worst[k] = cost, a
+            for j in range(begin[a], end[a]):
+                cost = scale[a] * (1.0 - u[own[a]] + u[j])
+                if cost > costs[k]:
+                    costs[k], worst[k, 0], worst[k, 1] = cost, a, j

@@ -78,6 +78,8 @@ class ContrastSplit:
     def __init__(self, problem: ContrastProblem):
         problem.penalty.start()  # refuses weights that are not convex, whose bounds would be none
         self.problem = problem
+        penalty = problem.penalty
+        self.matrix = penalty.weights if isinstance(penalty, OrthogonalPenalty) else penalty.gram
         self.orthogonal = isinstance(problem.penalty, OrthogonalPenalty)
 
     def start(self) -> _Point:
@@ -112,14 +114,12 @@ class ContrastSplit:
 
     def minimiser(self, g: np.ndarray) -> _Point:
         """Return W = −S ḡ with the S of the penalty, or of averaged signs."""
-        n, penalty = self.problem.shape[0], self.problem.penalty
+        n = self.problem.shape[0]
         P, Q = -g[:n], -g[n : 2 * n]
         if not self.orthogonal:
-            c = P @ penalty.gram
-            return _Point(
-                c, Q @ penalty.gram, np.empty((0, c.shape[1])), 0.5 * float(np.vdot(c, Q))
-            )
-        diagonal = np.diag(penalty.weights)
+            c = P @ self.matrix
+            return _Point(c, Q @ self.matrix, np.empty((0, c.shape[1])), 0.5 * float(np.vdot(c, Q)))
+        diagonal = np.diag(self.matrix)
         S = np.linalg.inv(np.diag(diagonal) + g[2 * n :])
         normals = S @ (P.T @ Q) @ S
         return _Point(P @ S, Q @ S, normals, 0.5 * float(diagonal @ np.diag(normals)))
