@@ -27,7 +27,13 @@ def rows_of(text):
 def test_fit_says_what_it_decided_and_writes_one_file(done, iris, tmp_path):
     before = set(tmp_path.iterdir())
     output = done(*FIT).output
-    for words in ("classification, 3 classes", "sepal_length", "site: one-hot", "rbf", "proven"):
+    for words in (
+        "classification, 3 classes",
+        "sepal_length",
+        "site: one-hot",
+        "auto (default)",
+        "proven",
+    ):
         assert words in output
     assert set(tmp_path.iterdir()) - before == {tmp_path / "model.skops"}
 

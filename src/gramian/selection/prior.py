@@ -256,9 +256,10 @@ class Prior:
             )
         distances = None
         several = (learning or copies > 1) and gram.operator != "low_rank"
-        metrics = {kernel.metric if kernel.is_isotropic else None for kernel in self._matrices}
-        if several and is_numpy(X) and len(metrics) == 1 and None not in metrics:
-            kept = Distances(X, dtype, *metrics)
+        metrics = [kernel.metric if kernel.is_isotropic else None for kernel in self._matrices]
+        alike = len(set(metrics)) == 1
+        if several and is_numpy(X) and alike and (metric := metrics[0]) is not None:
+            kept = Distances(X, dtype, metric)
             nbytes = (copies + 1) * X.shape[0] ** 2 * itemsize(kept)
             if nbytes <= working_memory() or gram.operator == "dense":
                 distances = kept

@@ -107,9 +107,10 @@ class Walk:
         self.search, self.names, self.tied, self.starts = search, tuple(names), tied, starts
         self.ahead, self.first, self.last = list(stages), stages[0][1], stages[-1][1]
 
+        prior = search.prior
+
         def penalty(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            no_prior = search.prior is None
-            value, slope = (0.0, 0 * theta) if no_prior else search.prior(theta, start)
+            value, slope = (0.0, 0 * theta) if prior is None else prior(theta, start)
             return value / total_weight, slope / total_weight
 
         most = np.inf if search.max_products is None else search.max_products

@@ -47,6 +47,7 @@ from gramian.operators.compiled.radial_loops import (
     CHUNK,
     GROUP,
     PANEL,
+    AnyProfile,
     ManhattanProfile,
     Points,
     Profile,
@@ -88,7 +89,7 @@ class Units(NamedTuple):
 
     centre: np.ndarray | None
     factor: np.ndarray | float
-    profile: Profile | ManhattanProfile
+    profile: AnyProfile
 
 
 def radial_product(

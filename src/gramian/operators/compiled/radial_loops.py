@@ -81,6 +81,9 @@ class ManhattanProfile(NamedTuple):
     square: float
 
 
+AnyProfile = Profile | ManhattanProfile
+
+
 class Points(NamedTuple):
     """Rows or columns of a block: read only, as Numba loses what parallel loops write to arrays in tuples."""
 

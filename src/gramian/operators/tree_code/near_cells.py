@@ -35,6 +35,7 @@ from sklearn.neighbors import KDTree
 from gramian._core.threads import share
 from gramian.operators import costs
 from gramian.operators.compiled.radial import PROFILES, Profile, Units, choose_units, prepare
+from gramian.operators.compiled.radial_loops import AnyProfile
 from gramian.operators.tree_code.near_loops import (
     NearLists,
     Tree,
@@ -67,7 +68,7 @@ class NearCells:
     target_order: np.ndarray
     source_order: np.ndarray
     lists: NearLists
-    profile: Profile
+    profile: AnyProfile
     n_pairs: float
     error_bound: float
     name = "near cells"

@@ -140,7 +140,9 @@ class LeadingPreconditioner:
     >>> from gramian.solvers import Problem
     >>> K = Dense(RBF(), np.linspace(0, 1, 80)[:, None])
     >>> problem = Problem(K, Softmax(), np.eye(80), regularization=0.1)
-    >>> P = LeadingPreconditioner(leading_functions(problem), problem.curvature(np.eye(80)), 0.1)
+    >>> P = LeadingPreconditioner(
+    ...     leading_functions(problem), problem.curvature(np.eye(80)[:, :, None]), 0.1
+    ... )
     >>> r = np.ones((80, 80, 1))
     >>> Pr, KPr = P.apply(r, K @ r)
     >>> bool(np.allclose(KPr, K @ Pr))
