@@ -168,7 +168,7 @@ class CrossValidationSearch(BaseEstimator):
             bounds,
             names,
             total_weight,
-            tied,
-            starts,
-            report,
+            tied=tied,
+            starts=starts,
+            report=report,
         )

@@ -100,6 +100,7 @@ class Walk:
         bounds: np.ndarray,
         names: Sequence[str],
         total_weight: float,
+        *,
         tied: np.ndarray | None = None,
         starts: np.ndarray | None = None,
         report: Callable[[np.ndarray, float], Any] | None = None,

@@ -376,8 +376,7 @@ class MarginTraining:
         if variance is not None:
             # SciPy multiplies sparse rows by coef_.T, and copies it first unless its own rows are contiguous
             normals = mixed(transposed_product(X, A))
-            normals *= variance  # in place, as there may be many
-            return function | {"coef_": normals.T}
+            return function | {"coef_": np.multiply(normals, variance, out=normals).T}
         support = np.flatnonzero(A.any(axis=1))
         function |= {"support_": support, "dual_coef_": mixed(A[support])}
         if kernel.is_precomputed:

@@ -115,8 +115,7 @@ def radial_product(
     Returns
     -------
     ndarray of shape (n, k)
-        In the precision of B, which is also that of the kernel values: float32 or float64. Data in float64 are centred
-        before they are rounded to float32.
+        In the precision of B, also that of the kernel values; float64 data are centred before they are rounded.
 
     Examples
     --------
@@ -174,8 +173,8 @@ def choose_units(Z, length_scale, profile, route, dtype) -> Units:
         exponent = min(60, max(-60, -round(math.log2(length_scale.item()))))
         factor = 2.0**exponent
         unit = length_scale.item() * factor
-        gain = profile.gain / unit  # the square of an absurd unit overflows, or vanishes
-        gain = gain if isinstance(profile, ManhattanProfile) else gain / unit
+        powers = 1 if isinstance(profile, ManhattanProfile) else 2
+        gain = profile.gain / unit / unit ** (powers - 1)  # an absurd unit overflows, or vanishes
         centre = None
     else:
         centre = Z.mean(axis=0, dtype=np.float64)

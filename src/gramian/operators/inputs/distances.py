@@ -127,8 +127,12 @@ class Distances:
             if matern is None:
                 share(_exponential_slopes, len(K), *arrays)
                 return np.array([sums.sum() / unit])
-            c = matern.linear / _LN_2, matern.square / _LN_2**2
-            share(_matern_slopes, len(K), *arrays, matern.gain * _LN_2**2 / unit, *c)
+            gain, linear, square = (
+                matern.gain * _LN_2**2,
+                matern.linear / _LN_2,
+                matern.square / _LN_2**2,
+            )
+            share(_matern_slopes, len(K), *arrays, (gain / unit, linear, square))
             return np.array([sums.sum()])
         gradient = np.zeros(kernel.theta.size)
         for rows in self._rows():
@@ -183,9 +187,10 @@ def _set_weights(E, F, i, weights):
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
-def _matern_slopes(first, last, D, K, E, F, sums, gain, linear, square):
-    """sums[i] = Σ_j ⟨E_i, F_j⟩ dK_ij / dlog ℓ, with a = √(gain D); F is transposed."""
+def _matern_slopes(first, last, D, K, E, F, sums, profile):
+    """sums[i] = Σ_j ⟨E_i, F_j⟩ dK_ij / dlog ℓ, with a = √(gain D) and profile = gain, c₁, c₂; F is transposed."""
     kind = D.dtype.type
+    gain, linear, square = profile
     gain, c, b = kind(gain), kind(linear), kind(square)
     one, rest, middle = kind(1), kind(1 - linear), kind(linear - 2 * square)
     weights = np.empty(D.shape[1], D.dtype)
