@@ -56,8 +56,7 @@ from gramian.operators.compiled.radial_loops import (
     tile_block,
 )
 
-# Rows and columns: a block takes some 10 ms, long enough for threads to be worth starting, short enough for Ctrl-C to
-# be honoured at once.
+# Rows and columns: a block takes some 10 ms, worth starting threads for, and short enough for Ctrl-C to be honoured.
 _FUSED_BLOCK, _FUSED_WIDTH = 2048, 2**14
 _TILE_WIDTH = 1024  # columns; with twice as many rows a tile of 8 MiB (float32) or 16 MiB
 _PREPARED_BYTES = 8 * 2**20  # of that many rows in units of ℓ; many features make for fewer rows
