@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-VERDICT = re.compile(r"^- (PASS|MISS): (.+)$")
+VERDICT = re.compile(r"^(?:- )?(PASS|MISS): (.+)$")
 RULE = re.compile(r"^\|[-: |]+\|$")
 
 

@@ -19,6 +19,7 @@ from gramian.operators.inputs.feature_rows import panel_dot, row_add, row_dot
 
 LINE = 8  # a column of sums that is read alone costs a line of the cache, as much as so many neighbours
 MAX_STEPS = 10  # between contrasts, in one visit
+MOST_FOLLOWED = 32  # scores that follow a step one by one; where it changes more, those needed are computed anew
 ROUNDING = 1e-14  # relative: less room or less to gain than this is rounding
 
 
@@ -42,6 +43,7 @@ class Dual(NamedTuple):
     latents: Ranges  # whose sums these scores are made of
     width: np.ndarray  # how many of these each label needs
     form: tuple  # F of S = F Fᵀ: start, latent, value of a `Factor`
+    columns: tuple  # F by its columns: start, output, and the place of the entry in the rows
     examples: np.ndarray  # of each unit, as labels, caps, begin and counts
     labels: np.ndarray
     caps: np.ndarray
@@ -91,7 +93,7 @@ def _scores(form, first, end, q, f):
         f[i] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _scores_of(dual, unit, everything, q, f):
     """Write the scores of the outputs that the label of a unit needs, or of those that its slots need."""
     if everything:
@@ -114,7 +116,7 @@ def _largest(f, first, end):
     return top
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _dearest(dual, label, f):
     """Row and rival of the contrast of a label that costs most, and what it costs; a row of −1 if none costs any."""
     best, rival, most = -1, -1, 0.0
@@ -141,7 +143,7 @@ def _towards(form, output, amount, direction, n_places):
     return n_places
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _slot_of(dual, unit, row, rival):
     """The slot of a contrast, the first free one if it has none, or −1 if there is none."""
     last = dual.begin[unit] + dual.counts[unit]
@@ -169,8 +171,10 @@ def _ascend(dual, unit, square, everything, space):
     begin, total, changed = dual.begin[unit], 0.0, False
     for slot in range(begin, begin + dual.counts[unit]):
         total += beta[slot]
+    stale = True
     for _ in range(MAX_STEPS):
-        _scores_of(dual, unit, everything, space.q, f)
+        if stale:
+            _scores_of(dual, unit, everything, space.q, f)
         target, best, rival, most = -1, -1, -1, 0.0
         if everything:
             best, rival, most = _dearest(dual, label, f)
@@ -201,8 +205,7 @@ def _ascend(dual, unit, square, everything, space):
         emptied = worst >= 0
         if curvature * step > most - least:
             step, emptied = (most - least) / curvature, False
-        _take(space, n_places, step, square)
-        changed = True
+        stale, changed = _take(dual, space, n_places, step, square), True
         if target >= 0:
             dual.counts[unit] = max(dual.counts[unit], target - begin + 1)
             beta[target] += step
@@ -226,14 +229,23 @@ def _squared(direction, n_places):
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _take(space, n_places, step, square):
-    """Take a step, and forget its direction."""
-    q, change, direction, places = space.q, space.change, space.step, space.places
+def _take(dual, space, n_places, step, square):
+    """Take a step, and forget its direction; return whether scores are stale, since it changes many of them."""
+    q, f, change, direction, places = space.q, space.f, space.change, space.step, space.places
+    (start, output, entry), value = dual.columns, dual.form[2]
+    reached = 0
+    for place in range(n_places):
+        reached += start[places[place] + 1] - start[places[place]]
     for place in range(n_places):
         r = places[place]
-        change[r] += step * direction[r]
-        q[r] += square * step * direction[r]
+        amount = step * direction[r]
+        change[r] += amount
+        q[r] += square * amount
         direction[r], space.listed[r] = 0.0, False
+        if reached <= MOST_FOLLOWED:
+            for e in range(start[r], start[r + 1]):
+                f[output[e]] += square * amount * value[entry[e]]
+    return reached > MOST_FOLLOWED
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

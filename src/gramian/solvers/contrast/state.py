@@ -80,6 +80,7 @@ class State:
             latents=latents,
             width=width,
             form=tuple(self.form.factor),
+            columns=_columns(self.form.factor, self.form.n_latent),
             examples=problem.examples,
             labels=problem.labels,
             caps=problem.caps,
@@ -365,3 +366,11 @@ def _ranges(found: list) -> loops.Ranges:
     flat = np.array([span for spans in found for span in spans], dtype=np.int64).reshape(-1, 2)
     start = np.concatenate([[0], np.cumsum([len(spans) for spans in found])]).astype(np.int64)
     return loops.Ranges(start, flat[:, 0].copy(), flat[:, 1].copy())
+
+
+def _columns(factor: Factor, n_latent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """F by its columns: where each begins, its outputs, and the places of its entries in the rows."""
+    output = np.repeat(np.arange(factor.start.size - 1), np.diff(factor.start))
+    entry = np.argsort(factor.latent, kind="stable")
+    start = np.searchsorted(factor.latent[entry], np.arange(n_latent + 1))
+    return start, output[entry], entry
