@@ -40,9 +40,9 @@ from gramian.solvers.rkhs.recorder import Recorder
 # Products spent and products to come, in prices of a space, and the factor on the price after a useless space.
 PRICES_SPENT, PRICES_TO_COME, PRICE_RISE = 4, 2, 2
 FIRST_RANK, RANK_GROWTH, EXAMPLES_PER_FUNCTION = 64, 3, 2  # the rank is at most n / the last
-# Where products are recomputed each time, spaces are tried before the first one: a small one, and then one that
-# promises to leave little enough. Fits with RBF kernels of 20 features took 65 to 160 products from zeros and without
-# a space.
+# Where products are recomputed each time, spaces are tried before the first one: a small one, and then those that
+# promise to leave little enough, one after the other. Fits with RBF kernels of 20 features took 65 to 160 products from
+# zeros and without a space.
 PRICE_OF_FIRST, PRICE_OF_PROMISING = 3, 25
 # Trace of what a coarse space of m functions leaves of 𝒦, in units of m λ. If it leaves more, a slow problem becomes
 # slower: its complement is then as ill-conditioned as 𝒦, and no longer dominated by few directions. (The largest
@@ -163,7 +163,7 @@ class Preconditioning:
             return None
         curvature = self.problem.curvature(self.problem.start(None))
         self._tried(self._affordable(FIRST_RANK, PRICE_OF_FIRST), curvature)
-        if self.space is None and self._price <= PRICE_RISE * PRICE_OF_PROMISING:
+        while self.space is None and self._price <= PRICE_RISE * PRICE_OF_PROMISING:
             self._tried(self._next, curvature)
         if not isinstance(self.space, CoarseSpace):
             return None
