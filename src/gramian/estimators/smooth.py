@@ -69,10 +69,10 @@ class KernelMachine(CallbackSupportMixin, Model):
     Parameters
     ----------
     optimize : {"auto", "cv"}, None or CrossValidationSearch, default="auto"
-        "auto" finds what was left open: if ``regularization`` is "auto", the variance, and the scale of a kernel that
-        was asked for by its name, on at most 1000 examples (1500 for ridge regression) and with bounded work. "cv"
-        learns all kernel parameters that are not fixed, and the variances, on all examples and to the end. Both go by
-        the gradient of the cross-validated loss. None takes everything as it is.
+        "auto" finds what was left open: if ``regularization`` is "auto", the variance, the scale of a kernel that was
+        asked for by its name, and its form if that is "auto", on at most 1000 examples (1500 for ridge regression) and
+        with bounded work. "cv" learns all kernel parameters that are not fixed, and the variances, on all examples and
+        to the end. Both go by the gradient of the cross-validated loss. None takes everything as it is.
     cv : int, splitter or iterable of splits, default=5
         Folds for ``optimize``. A number means shuffled folds.
     regularization : float or "auto", default="auto"
