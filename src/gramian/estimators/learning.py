@@ -121,13 +121,10 @@ def _told_race(learned: Learned) -> tuple[str, ...]:
     if not learned.race:
         return ()
     losses = [
-        f"{type(prior.kernels[0]).__name__} {path.loss[path.best]:.4g}"
+        f"{type(prior.kernels[0]).__name__} {path.loss[path.best]:.4g} on {path.n_samples[-1]} examples"
         for prior, path in learned.race
     ]
-    size = learned.race[0][1].n_samples[-1]
-    return (
-        f"form of the kernel by cross-validated losses on {size} examples: {', '.join(losses)}",
-    )
+    return (f"form of the kernel by cross-validated losses: {', '.join(losses)}",)
 
 
 def heavy_tails(columns: np.ndarray) -> np.ndarray:

@@ -165,7 +165,7 @@ def learn_prior(
     ----------
     priors : sequence of Prior
         With the parameters that the search starts from. Of several, which differ in the form of the kernel, the first
-        whose first stage ends about as low as any goes on.
+        that is about as low as any after two stages goes on.
     data : LearningData
     search : CrossValidationSearch
     cv : int, splitter or iterable of splits
